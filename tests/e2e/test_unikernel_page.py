@@ -78,6 +78,40 @@ def test_the_figures_are_those_of_report(machine, browser, stopped, graftrace):
     assert slow["took"] == pytest.approx(stopped[name]["maximum_ns"], abs=2)
 
 
+def test_times_off_the_cpu_are_those_that_the_switches_tell(machine, browser, graftrace):
+    """The page knows them from who records on which CPU; report from the event of each switch."""
+    assert put(machine, "events/sched/sched_switch/enable", "1")[0] == 204
+    try:
+        for path, value in (("tracing_on", "1"), ("trace", "")):
+            assert put(machine, path, value)[0] == 204
+        visit(machine, 20)
+        assert put(machine, "tracing_on", "0")[0] == 204
+    finally:
+        assert put(machine, "events/sched/sched_switch/enable", "0")[0] == 204
+    (graftrace.directory / "graftrace.data").write_bytes(ftrace(machine, "trace.data"))
+    wanted = {row["function"]: row.get("self_off_cpu_ns", 0) for row in
+              json.loads(graftrace("report", "--format", "json").stdout)["rows"]}
+    open_page(browser, f"http://localhost:{machine.trace_port}/")
+    show(browser, "timeline")
+    boxes(browser)
+    overview = browser.run("return source.ask('overview')")
+    assert overview["offCpu"] and "off the CPU" in browser.run("return document.querySelector('main').innerText")
+    found = {f["name"]: f["off"] for f in browser.run(
+        "return source.ask('functions', {sort: 'self', limit: 1000})")["functions"]}
+    # A thread that waits: its strip is full somewhere and empty somewhere, and what it adds up to is the sum.
+    lane = max((lane for lane in overview["lanes"] if lane["depth"]), key=lambda lane: lane["off"])
+    assert 0 < lane["off"] <= lane["self"]
+    assert all(lane["off"] == 0 for lane in overview["lanes"] if lane["name"] == "idle of CPU")
+    strip = browser.run("return source.ask('timeline', {from: 0, to: arguments[0], width: 1000, lanes: arguments[1]})",
+                        overview["length"], str(lane["lane"]))["lanes"][0]
+    assert max(strip["off"]) == 100 and min(strip["off"]) < 100
+    most = max(wanted, key=wanted.get)
+    assert wanted[most] > 0 and found[most] == pytest.approx(wanted[most], rel=0.05)
+    assert sum(found.values()) == pytest.approx(sum(wanted.values()), rel=0.05)
+    if where := os.environ.get("GRAFTRACE_PICTURES"):
+        browser.screenshot(Path(where) / "kernel-off.png")
+
+
 def test_the_flame_graph_is_the_graph(machine, browser, stopped, graftrace):
     wanted = json.loads(graftrace("graph", "--format", "json").stdout)["calls"]
     # Calls that are open end with the recording, which each of the two was read of at another moment.

@@ -7,7 +7,7 @@
 const CLOCK = 1, UNWOUND = 2, CONTEXT = 3, CPU = 4, SKIP = 5, EVENT = 6, LOST = 7, STOPPED = 8; /* special words */
 const FIRST_SPECIAL = 0x7fffff00, INTERRUPTS = 0x40000000;
 const OPEN_AT_END = 6; /* flags of a call: it has not returned, and is open at the end */
-const SLOWEST = 12, BAR_PIECES = 20;
+const SLOWEST = 12, BAR_PIECES = 20, OFF_CELLS = 2000;
 
 /* Numbers that grow. */
 class Column {
@@ -224,6 +224,7 @@ class Figures {
 		this.readAt = Date.now();
 		this.lanes = [];
 		this.byContext = new Map();
+		this.running = []; /* by CPU: the lane of its thread */
 		this.functions = [];
 		this.byNumber = new Map();
 		this.calls = this.returned = this.withoutReturn = this.entriesOnly = this.gaps = this.lostHere = 0;
@@ -245,9 +246,11 @@ class Figures {
 			if (!cursors[best].next())
 				cursors.splice(best, 1);
 		}
-		for (const lane of this.lanes)
+		for (const lane of this.lanes) {
+			this.back(lane, this.last);
 			while (lane.stack.length > 0)
 				this.leave(lane, this.last, OPEN_AT_END);
+		}
 		this.length = this.ns(this.last);
 	}
 	ns(clock) {
@@ -263,6 +266,10 @@ class Figures {
 				"interrupts of CPU", rows: [],
 				known: false, root: this.node(-1, null) };
 			lane.stack = [];
+			lane.idle = context === 0;
+			lane.cpu = cpu;
+			lane.left = -1; /* clock since when it has been off the CPU */
+			lane.offs = { start: new Column(Float64Array), took: new Column(Float64Array), before: new Column(Float64Array) };
 			lane.pending = this.missed?.get(key) ?? [];
 			this.found.set(key, lane.unknown = []);
 			this.byContext.set(key, lane);
@@ -271,7 +278,35 @@ class Figures {
 		return lane;
 	}
 	node(fn, parent) {
-		return { fn, parent, calls: 0, total: 0, self: 0, children: new Map() };
+		return { fn, parent, calls: 0, total: 0, self: 0, off: 0, children: new Map() };
+	}
+	/* A record of a thread: it runs, on that CPU, and the one that ran there does not. */
+	runs(lane, cpu, clock) {
+		const before = this.running[cpu];
+		if (before === lane)
+			return;
+		if (this.running[lane.cpu] === lane)
+			this.running[lane.cpu] = null;
+		if (before && !before.idle)
+			before.left = clock;
+		this.back(lane, clock);
+		lane.cpu = cpu;
+		this.running[cpu] = lane;
+	}
+	/* It was off the CPU up to now: that was a part of its innermost call. */
+	back(lane, clock) {
+		const top = lane.stack[lane.stack.length - 1], { start, took, before } = lane.offs;
+		if (lane.left < 0)
+			return;
+		const from = this.ns(lane.left), off = this.ns(clock) - from, last = start.length - 1;
+		lane.left = -1;
+		if (off <= 0)
+			return;
+		before.push(last < 0 ? 0 : before.items[last] + took.items[last]);
+		start.push(from);
+		took.push(off);
+		if (top)
+			top.off += off;
 	}
 	functionOf(number) {
 		let fn = this.byNumber.get(number);
@@ -291,6 +326,8 @@ class Figures {
 			const [clock, number] = lane.pending.shift();
 			this.enter(lane, this.functionOf(number), clock, cursor.cpu, 1);
 		}
+		if (cursor.context < INTERRUPTS)
+			this.runs(lane, cursor.cpu, cursor.clock);
 		switch (cursor.kind) {
 		case "begin":
 			this.gaps += cursor.gap;
@@ -355,7 +392,7 @@ class Figures {
 		let node = parent.children.get(fn);
 		if (!node)
 			parent.children.set(fn, node = this.node(fn, parent));
-		stack.push({ fn, clock, start: Math.max(clock, this.begin), node, below: 0, cpu, flags, depth: stack.length });
+		stack.push({ fn, clock, start: Math.max(clock, this.begin), node, below: 0, off: 0, cpu, flags, depth: stack.length });
 	}
 	leaveFunction(lane, fn, clock) {
 		const stack = lane.stack;
@@ -374,6 +411,7 @@ class Figures {
 			return;
 		flags |= call.flags;
 		const start = this.ns(call.start), took = Math.max(0, this.ns(clock) - start), self = Math.max(0, took - call.below);
+		const off = Math.min(call.off, self);
 		const f = this.functions[call.fn], again = lane.stack.some((other) => other.fn === call.fn);
 		if (above)
 			above.below += took;
@@ -389,6 +427,7 @@ class Figures {
 			f.returned++;
 			f.total += again ? 0 : took;
 			f.self += self;
+			f.off += off;
 			f.min = f.returned === 1 ? took : Math.min(f.min, took);
 			f.max = Math.max(f.max, took);
 			f.took.push(took);
@@ -401,8 +440,10 @@ class Figures {
 		}
 		/* Where the time went also has calls that did not return. */
 		lane.self += self;
+		lane.off += off;
 		call.node.total += took;
 		call.node.self += self;
+		call.node.off += off;
 		const row = lane.rows[call.depth] ??= { start: new Column(Float64Array), took: new Column(Float64Array),
 			fn: new Column(Uint32Array), flags: new Column(Uint8Array) };
 		row.start.push(start);
@@ -420,6 +461,32 @@ function figuresOf(file, seconds) {
 	for (const [, calls] of missed)
 		calls.sort((a, b) => a[0] - b[0]);
 	return new Figures(file, seconds, new Map(missed));
+}
+
+/* How long a thread was off the CPU before a time. */
+function offBefore({ start, took, before }, at) {
+	let low = 0, high = start.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if (start.items[middle] < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low === 0 ? 0 : before.items[low - 1] + Math.min(took.items[low - 1], at - start.items[low - 1]);
+}
+
+/* Which part of each cell of a window a thread was off the CPU, in percent. Before its first call and after its last
+ * one nothing is known of it. */
+function offOf(lane, from, to, cells) {
+	const cell = Math.floor((to - from) / cells) + 1, off = [];
+	let before = offBefore(lane.offs, from);
+	for (let at = from; at < to; at += cell) {
+		const behind = offBefore(lane.offs, at + cell);
+		off.push(at + cell <= lane.first || at >= lane.last ? 0 : Math.min(100, Math.floor((behind - before) * 100 / cell)));
+		before = behind;
+	}
+	return { offCell: cell, off };
 }
 
 /* The boxes of a row that a window shows; short ones together, as many as fill `grain`. */
@@ -467,7 +534,7 @@ function makeAnswers(figures) {
 	const rows = figures.functions.map((f) => {
 		const sorted = f.took.items.subarray(0, f.took.length).slice().sort();
 		names.set(f.id, f.name);
-		return { id: f.id, name: f.name, object: f.object, calls: f.calls, returned: f.returned, total: f.total, self: f.self, off: 0,
+		return { id: f.id, name: f.name, object: f.object, calls: f.calls, returned: f.returned, total: f.total, self: f.self, off: f.off,
 			min: f.min, max: f.max, p50: quantile(sorted, 0.5), p90: quantile(sorted, 0.9), p99: quantile(sorted, 0.99),
 			waits: /sleep|wait|idle|halt/.test(f.name), sorted };
 	});
@@ -481,10 +548,10 @@ function makeAnswers(figures) {
 		return { program: file.strings[2] ?? "kernel", command: file.strings[1] ?? "", host: file.strings[5] ?? "", madeBy: file.strings[7] ?? "",
 			realtime: file.realtime, asOf: figures.readAt, length: figures.length, calls: figures.calls + figures.entriesOnly, returned: figures.returned,
 			withoutReturn: figures.withoutReturn, lost: figures.lostHere + file.lost, gaps: figures.gaps,
-			functions: rows.filter((f) => f.calls > 0).length, grain: 0, tooDeep: 0, offCpu: false, kernel: true,
+			functions: rows.filter((f) => f.calls > 0).length, grain: 0, tooDeep: 0, offCpu: true, kernel: true,
 			problem: file.ended ? "" : "it was cut off on its way here", outliers,
 			lanes: figures.lanes.map((lane) => ({ lane: lane.lane, pid: 0, tid: lane.tid, stack: 0, name: lane.name, first: lane.first,
-				last: lane.last, calls: lane.calls, depth: lane.rows.length, self: lane.self, off: 0 })) };
+				last: lane.last, calls: lane.calls, depth: lane.rows.length, self: lane.self, off: lane.off })) };
 	}
 
 	function timeline({ from, to, width, lanes, rows: most }) {
@@ -495,7 +562,9 @@ function makeAnswers(figures) {
 			const [first, last] = part.split("-").map(Number);
 			return Array.from({ length: (last ?? first) - first + 1 }, (_, i) => first + i);
 		});
+		const cells = Math.min(Math.floor(Number(width ?? 1000) / 2) + 1, OFF_CELLS);
 		return { from, to, moments: [], lanes: wanted.filter((number) => figures.lanes[number]).map((number) => ({ lane: number,
+			...offOf(figures.lanes[number], from, to, cells),
 			rows: Array.from({ length: Math.min(figures.lanes[number].rows.length, Number(most ?? 96)) },
 				(_, depth) => windowOf(figures.lanes[number].rows[depth], from, to, grain)) })) };
 	}
@@ -507,7 +576,7 @@ function makeAnswers(figures) {
 			top = top.children.get(id);
 			if (!top)
 				throw new Error("This stack is not there any more.");
-			above.push([depth, id, top.calls, top.total, top.self, 0]);
+			above.push([depth, id, top.calls, top.total, top.self, top.off]);
 		}
 		const total = above.length > 0 ? top.total : all, least = total / (2 * Number(width ?? 1000));
 		let leftOut = 0;
@@ -517,7 +586,7 @@ function makeAnswers(figures) {
 					leftOut++;
 					continue;
 				}
-				nodes.push([depth, child.fn, child.calls, child.total, child.self, 0]);
+				nodes.push([depth, child.fn, child.calls, child.total, child.self, child.off]);
 				put(child, depth + 1);
 			}
 		};
@@ -579,7 +648,7 @@ function makeAnswers(figures) {
 		};
 		const walk = (number, node) => {
 			for (const child of node.children.values()) {
-				add(number, child.fn, child.self);
+				add(number, child.fn, by === "lane-on-cpu" ? child.self - child.off : child.self);
 				walk(number, child);
 			}
 		};
@@ -613,15 +682,16 @@ const sumOf = (root) => [...root.children.values()].reduce((sum, child) => sum +
 
 /* One tree of several: equal stacks are one. */
 function mergeTrees(roots) {
-	const merged = { fn: -1, calls: 0, total: 0, self: 0, children: new Map() };
+	const merged = { fn: -1, calls: 0, total: 0, self: 0, off: 0, children: new Map() };
 	const add = (into, node) => {
 		for (const child of node.children.values()) {
 			let there = into.children.get(child.fn);
 			if (!there)
-				into.children.set(child.fn, there = { fn: child.fn, calls: 0, total: 0, self: 0, children: new Map() });
+				into.children.set(child.fn, there = { fn: child.fn, calls: 0, total: 0, self: 0, off: 0, children: new Map() });
 			there.calls += child.calls;
 			there.total += child.total;
 			there.self += child.self;
+			there.off += child.off;
 			add(there, child);
 		}
 	};
