@@ -116,9 +116,17 @@ struct gt_target *gt_session_target(struct gt_session *session);
  * were forgotten (gt_session_options.forget_writers) had lost is the loss of one of them. */
 void gt_session_keep_writers(struct gt_session *session);
 
-/* Changes while the program runs; each is in force when the function returns. From any thread. */
+/*
+ * Changes while the program runs; each is in force when the function returns. From any thread; each takes
+ * the session's lock. Those that patch processes stop them meanwhile; if one could not be patched, they
+ * fail with its error, after the others were: GT_EBUSY: it could not be stopped; GT_EAGAIN: it has executed
+ * another program; GT_EIO, GT_ENOMEM.
+ */
+/* Always 0. */
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
+/* Takes no lock. */
 bool gt_session_tracing_on(struct gt_session *session);
+/* Patches. GT_EINVAL: there is no such tracer; GT_EBUSY also as of gt_session_set_profile(). */
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message);
 /* Sets the lists filter, notrace and graph of `settings` together, and ignores its other fields. Takes
@@ -216,12 +224,13 @@ struct gt_session_probe {
 int gt_session_each_probe(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_session_probe *probe),
 			  void *data);
-/* options/func_stack_trace: the function tracer writes a stack trace behind each call. */
+/* options/func_stack_trace: the function tracer writes a stack trace behind each call. Patches. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
+/* depth: 0: no limit. Always 0. */
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
-/* GT_EBUSY: see gt_session_set_profile. */
+/* tracing_thresh; 0: none. GT_EBUSY: see gt_session_set_profile. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
-/* Whether a function that can be traced matches. */
+/* Whether a function that can be traced matches. Takes the lock. */
 bool gt_session_has_function(struct gt_session *session, const char *glob);
 
 /*
@@ -349,11 +358,12 @@ void gt_session_set_profile_awake(struct gt_session *session, bool awake);
 int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		       struct gt_profile_row **rows, uint32_t *count);
 
-/* Empties the ring (echo > trace). */
+/* Empties the ring (echo > trace); in drain mode there is nothing to empty. From any thread. Always 0. */
 int gt_session_clear(struct gt_session *session);
 
 /* Calls back for each function that can be traced, object by object in order of addresses, until `each`
- * returns non-zero. enabled: it is traced now. */
+ * returns non-zero, and returns that. enabled: it is traced now. From any thread; `each` is called with
+ * the session's lock held. */
 int gt_session_each_function(struct gt_session *session,
 			     int (*each)(void *data, uint32_t number,
 					 const struct gt_function *function, bool enabled),
@@ -365,7 +375,7 @@ struct gt_session_death {
 	int signal;
 };
 #define GT_SESSION_DEATHS 64 /* that are noted: the first ones */
-/* Copies the deaths so far, at most `room` of them, and returns how many it copied. */
+/* Copies the deaths so far, at most `room` of them, and returns how many it copied. From any thread. */
 uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *deaths,
 			   uint32_t room);
 /* Whether the signal tells of an error of the program itself: SIGSEGV, SIGABRT and their kind. */
@@ -411,17 +421,21 @@ struct gt_session_totals {
 	 * left and attached to anew is not recorded. */
 	uint32_t attached_anew;
 };
+/* From any thread. */
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 
-/* The present sum of `damaged` and `corrupt` of the totals. */
+/* The present sum of `damaged` and `corrupt` of the totals. From any thread. */
 uint64_t gt_session_damaged(struct gt_session *session);
 
 /* How much of the pool of sub-buffers is in use, 0 ... 100. From anywhere, from the sink too. */
 unsigned gt_session_buffer_use(const struct gt_session *session);
 
-/* Sends a signal to the program. (Ctrl-C needs none: the terminal sends it to the program, too.) */
+/* Sends a signal to the program. (Ctrl-C needs none: the terminal sends it to the program, too.) GT_EGONE: it
+ * has ended, or was attached to. From any thread. */
 int gt_session_signal(struct gt_session *session, int signal);
 
+/* Frees the session. Processes that it still has go on with their agents, and record nothing: detach first
+ * (gt_session_detach). No other thread may use it any more, nor its target. NULL is allowed. */
 void gt_session_destroy(struct gt_session *session);
 
 #endif

@@ -189,40 +189,47 @@ static inline struct graftrace_arena *gt_session_settings(const struct gt_sessio
 	return session->arenas[0].shared.memory;
 }
 
-/* session_arenas.c. The first one, from the options. */
+/* session_arenas.c. Makes the first arena, by the options. Errors as of gt_arena_create(). */
 int gt_session_first_arena(struct gt_session *session, const struct gt_session_options *options,
 			   struct gt_message *message);
+/* Unmaps and frees all arenas, without the lock: nobody else knows the session any more. */
 void gt_session_end_arenas(struct gt_session *session);
 /* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many; GT_EBUSY:
  * it would have to be made, and this is not the thread that polls; GT_ENOMEM, GT_EIO. */
 int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session_arena **arena,
 			struct gt_message *message);
-/* session_move.c. Processes that have changed their credentials get another arena; some at each call. */
+/* session_move.c. Gives processes that have changed their credentials another arena. Looks at a few at each
+ * call, and only now and then. What cannot be moved is noted (gt_session_note_untraced). By the thread that
+ * polls. */
 void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns);
-/* session_attach.c. One process more. Errors as of gt_session_attach(). */
+/* session_attach.c. Attaches to one process more, which must not be in the list. By the thread that polls.
+ * Errors as of gt_session_start(); after one the process is as before. */
 int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_message *message);
 /* The arena that the process has mapped; NULL: none of ours. */
 struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid_t pid);
 /* A process has got the arena, and had `from` before, NULL: none. */
 void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 		      struct gt_session_arena *arena, const struct gt_session_arena *from);
-/* Lists that the thread stands in there have it here, too. */
+/* Where set_ftrace_pid or set_ftrace_notrace_pid lists the thread in arena `from`, it is listed in `arena` from
+ * now on, too. */
 void gt_session_take_threads(struct gt_session *session, pid_t tid,
 			     const struct gt_session_arena *from, struct gt_session_arena *arena);
-/* tracing_on of all. */
+/* Writes tracing_on into all arenas. Threads' stop words follow by gt_stop_words_write_host(). */
 void gt_session_write_tracing(struct gt_session *session, bool on);
-/* All drains. Returns how much was done, or the first error. */
+/* Finds the writers that are new in the arenas. 0; GT_ENOMEM: some are missing. */
 int gt_session_find_writers(struct gt_session *session);
+/* One pass of all drains (gt_drain_pass). Returns how many sub-buffers were worked on, or the sink's error. By
+ * the thread that polls. */
 int gt_session_drain(struct gt_session *session, uint64_t now_ns);
 
-/* session_joint.c. Under the lock. */
+/* session_joint.c: what the askers (the top, instances) want together. */
 
 static inline struct gt_session_asker *gt_session_asker_of(struct gt_session *session, uint32_t who)
 {
 	return &session->wanted.askers[who];
 }
 
-/* What all askers together want. */
+/* What the arena has to be told, so that each asker gets what it wants. */
 struct gt_session_joint {
 	enum graftrace_tracer tracer;
 	bool on;
@@ -232,15 +239,17 @@ struct gt_session_joint {
 };
 struct gt_session_joint gt_session_joint_of(const struct gt_session *session);
 
+/* Whether it is in use and has a tracer. */
 bool gt_session_asker_traces(const struct gt_session_asker *asker);
-/* Those that want records, but for the top. */
+/* Instances that want records. */
 uint32_t gt_session_count_others(const struct gt_session *session);
-/* An asker's lists become the selection's. */
+/* Takes asker number `who` into use: its lists are a part of the selection from now on. */
 void gt_session_join_selection(struct gt_session *session, uint32_t who);
 /* Brings up to date what of the selection depends on tracers. True: it has changed, so gt_session_select
  * must follow. */
 bool gt_session_update_off(struct gt_session *session);
 
+/* Makes the options the top's settings. GT_EINVAL: a word is wrong; GT_ENOMEM. */
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message);
 void gt_session_ask_fini(struct gt_session *session);
@@ -255,11 +264,12 @@ void gt_session_take_top(struct gt_session *session);
 /* Writes session->wanted.threshold_ns into the arena. */
 void gt_session_publish_threshold(struct gt_session *session);
 
-/* session_filters.c. */
+/* session_filters.c. A copy of a NULL-terminated list, for gt_session_free_list(); NULL: no memory. */
 char **gt_session_copy_list(const char *const *list);
 void gt_session_free_list(char **list);
-/* The asker's first three lists become those of `settings`. Under the lock. GT_EINVAL: a word
- * matches no function; the old lists stay. */
+/* Makes the first three lists of `settings` the asker's, takes references to them, and patches all
+ * processes if the asker traces. GT_EINVAL: a word matches no function; the old lists stay. Others as
+ * of gt_session_select(); then the new lists stay. */
 int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_asker *asker,
 				 const struct gt_trace_settings *settings,
 				 struct gt_message *message);
@@ -267,18 +277,20 @@ int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_a
 int gt_session_check_words(struct gt_session *session, const struct gt_word_list *list,
 			   struct gt_message *message);
 
-/* session_joint.c: patches all processes by the present selection. */
+/* session_joint.c: patches all processes by the present selection, each with its world stopped. Goes on
+ * after an error, and returns the first: of gt_tracee_select(), gt_session_select_syscalls(). */
 int gt_session_select(struct gt_session *session, struct gt_message *message);
 /* session_events.c: the selection's words become those of all askers. GT_ENOMEM: they stay. */
 int gt_session_join_events(struct gt_session *session, struct gt_message *message);
-/* Objects were loaded: where a word waits for one of them, its events are recorded from now on. */
+/* Objects were loaded: where a word waits for one of them, its events are recorded from now on. Errors as of
+ * gt_session_select(). */
 int gt_session_events_came(struct gt_session *session, struct gt_message *message);
 /* session_notrace.c: the list of set_graph_notrace, which is in the top's settings. While instances
  * trace, these functions are recorded, and the top leaves them out when it copies records. */
 struct gt_word_list *gt_session_notrace(struct gt_session *session);
 
 /* Call it when the tracer or the profiler was switched on or off: with neither, all functions get
- * their original bytes back. */
+ * their original bytes back. Errors as of gt_session_select(). */
 int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message);
 
 /* session_attach.c. Attaches to processes, to all or (on error) to none. children: also to their children;
@@ -305,7 +317,8 @@ void gt_session_watch(struct gt_session *session, const pid_t *pids, size_t coun
 /* The same for all processes when the tracer has changed. Without a tracer they are not watched, so
  * that switched off tracing costs nothing. */
 void gt_session_watch_as_traced(struct gt_session *session);
-/* session_untraced.c. */
+/* session_untraced.c. Notes that the process is not traced, and why; copies the text. A reason that was noted
+ * before is not noted again; nor is what finds no room. */
 void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why);
 /* session_deaths.c. Notes the death of a process that has ended, if a signal killed it. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
@@ -329,7 +342,8 @@ bool gt_session_event_acts(struct gt_session *session, uint32_t number, uint64_t
  * run. */
 bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *letter,
 			   const struct graftrace_mail *mail);
-/* Acts on a letter that tells of a new handler of a signal. */
+/* Acts on a letter that tells of a new handler of a signal: the handler gets a trigger that stops tracing.
+ * Where it cannot, it has none. */
 void gt_session_on_handler(struct gt_session *session, const struct graftrace_letter *letter);
 /* The same for the handlers of a process that was attached to. Errors: those of
  * gt_signals_handlers(). */

@@ -88,6 +88,16 @@ static void a_prefix_goes_in_front(void **state)
 	assert_string_equal(message.text, "'x.data': byte 12: bad magic");
 }
 
+static void a_failure_sets_the_message_and_is_the_error(void **state)
+{
+	struct gt_message message = { "old" };
+
+	(void)state;
+	assert_int_equal(gt_fail(&message, GT_ENOENT, "no '%s'", "a\nb"), GT_ENOENT);
+	assert_string_equal(message.text, "no 'a?b'");
+	assert_int_equal(gt_fail(NULL, GT_EBUSY, "nobody wants it"), GT_EBUSY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +107,7 @@ int main(void)
 		cmocka_unit_test(a_text_with_a_precision_needs_no_end),
 		cmocka_unit_test(a_message_is_one_line_and_says_that_it_was_cut),
 		cmocka_unit_test(a_prefix_goes_in_front),
+		cmocka_unit_test(a_failure_sets_the_message_and_is_the_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
