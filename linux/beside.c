@@ -108,45 +108,63 @@ static void take_file(struct beside *beside, const char *name, char *text, size_
 		tep_parse_event(beside->tep, text, count, system);
 }
 
-/* A file may continue in the next part with the same name. */
+/* A file that is put together of its parts. */
+struct text {
+	char *name; /* NULL: there is none */
+	char *bytes;
+	size_t count;
+};
+
+static void take_text(struct beside *beside, struct text *text)
+{
+	if (text->name)
+		take_file(beside, text->name, text->bytes, text->count);
+	free(text->name);
+	free(text->bytes);
+	*text = (struct text){ NULL, NULL, 0 };
+}
+
+/* Appends a file, or the next part of the one that is being put together. */
+static int add_file(struct beside *beside, const struct gt_recording_kernel_file *file,
+		    struct text *text)
+{
+	if (text->name && strcmp(text->name, file->name) != 0)
+		take_text(beside, text);
+	if (!text->name)
+		text->name = strdup(file->name);
+	char *longer = realloc(text->bytes, text->count + file->count + 1);
+	if (longer) {
+		text->bytes = longer;
+		memcpy(longer + text->count, file->bytes, file->count);
+		text->count += file->count;
+		longer[text->count] = '\0';
+	}
+	return longer && text->name ? GT_OK : GT_ENOMEM;
+}
+
 static int read_files(struct beside *beside)
 {
-	struct gt_recording_kernel part;
-	char *text = NULL, *name = NULL;
-	size_t count = 0;
+	struct gt_recording_kernel_file file;
+	struct gt_recording_kernel part = { .memory = NULL };
+	struct text text = { NULL, NULL, 0 };
+	uint32_t cpu;
 	int error = GT_OK;
 
-	for (uint32_t i = 0; i <= gt_recording_kernel_count(beside->recording); i++) {
-		bool is_end = i == gt_recording_kernel_count(beside->recording);
-		if (!is_end && (error = gt_recording_kernel(beside->recording, i, &part)) != GT_OK)
-			break;
-		bool is_file = !is_end && part.kind == GRAFTRACE_KERNEL_FILE;
-		if (name && (is_end || (is_file && strcmp(name, part.name) != 0))) {
-			take_file(beside, name, text, count);
-			free(name);
-			free(text);
-			name = text = NULL;
-			count = 0;
-		}
-		if (is_file) {
-			char *longer = realloc(text, count + part.count + 1);
-			if (longer) {
-				memcpy(longer + count, part.bytes, part.count);
-				text = longer;
-				count += part.count;
-				text[count] = '\0';
-				if (!name)
-					name = strdup(part.name);
-			}
-			error = longer && name ? GT_OK : GT_ENOMEM;
-		}
-		if (!is_end)
-			free(part.memory);
-		if (error != GT_OK)
-			break;
+	for (uint32_t i = 0; i < gt_recording_kernel_count(beside->recording) && error == GT_OK;
+	     i++) {
+		size_t at = 0;
+		if (gt_recording_kernel_has_pages(beside->recording, i, &cpu))
+			continue;
+		error = gt_recording_kernel(beside->recording, i, &part);
+		while (error == GT_OK && gt_recording_kernel_file(&part, &at, &file))
+			error = add_file(beside, &file, &text);
+		free(part.memory);
+		part.memory = NULL;
 	}
-	free(name);
-	free(text);
+	if (error == GT_OK)
+		take_text(beside, &text);
+	free(text.name);
+	free(text.bytes);
 	return error;
 }
 
@@ -155,49 +173,51 @@ static int read_files(struct beside *beside)
 static int find_rings(struct beside *beside)
 {
 	uint32_t count = gt_recording_kernel_count(beside->recording);
-	struct gt_recording_kernel part;
 
 	beside->rings = calloc(CPUS_MAX, sizeof(*beside->rings));
 	if (!beside->rings)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t at = 0;
-		int error = gt_recording_kernel(beside->recording, i, &part);
-		if (error != GT_OK)
-			return error;
-		free(part.memory);
-		if (part.kind != GRAFTRACE_KERNEL_PAGES)
+		uint32_t at = 0, cpu;
+		if (!gt_recording_kernel_has_pages(beside->recording, i, &cpu))
 			continue;
-		while (at < beside->ring_count && beside->rings[at].cpu != part.cpu)
+		while (at < beside->ring_count && beside->rings[at].cpu != cpu)
 			at++;
 		if (at < beside->ring_count || at == CPUS_MAX)
 			continue;
-		beside->rings[at] = (struct ring){ .cpu = part.cpu, .part = i };
+		beside->rings[at] = (struct ring){ .cpu = cpu, .part = i };
 		beside->ring_count++;
 	}
 	return GT_OK;
 }
 
+/* Reads the next pages of a CPU; without memory: there are none. */
+static int next_pages(struct beside *beside, struct ring *ring)
+{
+	uint32_t count = gt_recording_kernel_count(beside->recording), cpu;
+
+	free(ring->pages.memory);
+	ring->pages = (struct gt_recording_kernel){ 0 };
+	ring->offset = 0;
+	while (ring->part < count &&
+	       (!gt_recording_kernel_has_pages(beside->recording, ring->part, &cpu) ||
+		cpu != ring->cpu))
+		ring->part++;
+	if (ring->part == count)
+		return GT_OK;
+	return gt_recording_kernel(beside->recording, ring->part++, &ring->pages);
+}
+
 /* Returns the next page of a CPU, or NULL after the last one. */
 static const uint8_t *next_page(struct beside *beside, struct ring *ring, int *error)
 {
-	for (;;) {
-		if (ring->pages.memory && ring->pages.count - ring->offset >= beside->page_bytes) {
-			ring->offset += beside->page_bytes;
-			return ring->pages.bytes + ring->offset - beside->page_bytes;
-		}
-		free(ring->pages.memory);
-		ring->pages = (struct gt_recording_kernel){ 0 };
-		ring->offset = 0;
-		*error = gt_recording_kernel(beside->recording, ring->part, &ring->pages);
-		if (*error == GT_ENOENT)
-			*error = GT_OK;
+	while (!ring->pages.memory || ring->pages.count - ring->offset < beside->page_bytes) {
+		*error = next_pages(beside, ring);
 		if (*error != GT_OK || !ring->pages.memory)
 			return NULL;
-		ring->part++;
-		if (ring->pages.kind != GRAFTRACE_KERNEL_PAGES || ring->pages.cpu != ring->cpu)
-			ring->offset = ring->pages.count;
 	}
+	ring->offset += beside->page_bytes;
+	return ring->pages.bytes + ring->offset - beside->page_bytes;
 }
 
 /* Converts nanoseconds of CLOCK_MONOTONIC to ticks. */

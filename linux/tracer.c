@@ -496,8 +496,8 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 	for (size_t taken = 0; tracer->pipes[cpu] >= 0 && error == GT_OK && taken < TAKE_MAX;
 	     taken += tracer->page_bytes) {
 		if (held + tracer->page_bytes > TAKE_BYTES) {
-			error = gt_file_writer_kernel(writer, (uint32_t)cpu, NULL, tracer->pages,
-						      held);
+			error = gt_file_writer_kernel_pages(writer, (uint32_t)cpu, tracer->pages,
+							    held, tracer->page_bytes);
 			held = 0;
 		}
 		ssize_t got = read(tracer->pipes[cpu], tracer->pages + held, tracer->page_bytes);
@@ -513,7 +513,8 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 			break;
 	}
 	if (error == GT_OK && held)
-		error = gt_file_writer_kernel(writer, (uint32_t)cpu, NULL, tracer->pages, held);
+		error = gt_file_writer_kernel_pages(writer, (uint32_t)cpu, tracer->pages, held,
+						    tracer->page_bytes);
 	return error;
 }
 

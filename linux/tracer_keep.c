@@ -22,7 +22,7 @@ static int keep_file(struct tracefs_instance *instance, const char *file,
 	int error = GT_OK;
 
 	if (text && size > 0)
-		error = gt_file_writer_kernel(writer, 0, file, text, (size_t)size);
+		error = gt_file_writer_kernel_file(writer, file, text, (size_t)size);
 	free(text);
 	return error;
 }
@@ -30,9 +30,14 @@ static int keep_file(struct tracefs_instance *instance, const char *file,
 static int keep_format(const char *system, const char *event, struct gt_file_writer *writer)
 {
 	char file[512];
+	int size = 0, error = GT_OK;
 
 	snprintf(file, sizeof(file), "events/%s/%s/format", system, event);
-	return keep_file(NULL, file, writer);
+	char *text = tracefs_instance_file_read(NULL, file, &size);
+	if (text && size > 0)
+		error = gt_file_writer_kernel_gather(writer, file, text, (size_t)size);
+	free(text);
+	return error;
 }
 
 /* Keeps the formats of the enabled events, and of ftrace's own. */
@@ -54,7 +59,7 @@ static int keep_formats(struct gt_kernel_tracer *tracer, struct gt_file_writer *
 	}
 	tracefs_list_free(own);
 	free(on);
-	return error;
+	return error == GT_OK ? gt_file_writer_kernel_gathered(writer) : error;
 }
 
 /* Keeps the symbols of code. Without addresses (kptr_restrict) they are useless. */
@@ -84,7 +89,7 @@ static int keep_symbols(struct gt_file_writer *writer, bool only_modules)
 		count += (size_t)bytes;
 	}
 	if (error == GT_OK && count)
-		error = gt_file_writer_kernel(writer, 0, "kallsyms", text, count);
+		error = gt_file_writer_kernel_file(writer, "kallsyms", text, count);
 	if (file)
 		fclose(file);
 	free(line);
@@ -143,8 +148,7 @@ static int keep_losses(struct gt_kernel_tracer *tracer, struct gt_file_writer *w
 						 "%sCPU %d: %" PRIu64, used > begin ? ", " : "",
 						 cpu, here);
 		if (text)
-			error = gt_file_writer_kernel(writer, (uint32_t)cpu, file, text,
-						      strlen(text));
+			error = gt_file_writer_kernel_file(writer, file, text, strlen(text));
 		free(text);
 	}
 	if (*lost && error == GT_OK)
@@ -167,7 +171,7 @@ static int keep_us(struct gt_file_writer *writer)
 						 entry->d_name);
 	if (directory)
 		closedir(directory);
-	return gt_file_writer_kernel(writer, 0, "recorder", text, used);
+	return gt_file_writer_kernel_file(writer, "recorder", text, used);
 }
 
 /* Notes in the recording how the kernel was recorded, for people. */
@@ -201,7 +205,7 @@ static int keep_options(const struct gt_kernel_tracer *tracer, struct gt_file_wr
 	snprintf(option, sizeof(option), "%" PRId64 " %" PRIu64 " %u\n", clock->offset,
 		 clock->error, clock->markers);
 	if (error == GT_OK && clock->error)
-		error = gt_file_writer_kernel(writer, 0, "clock_offset", option, strlen(option));
+		error = gt_file_writer_kernel_file(writer, "clock_offset", option, strlen(option));
 	snprintf(option, sizeof(option), "kernel-lacks=%s", tracer->lacks.text);
 	if (error == GT_OK && tracer->lacks.text[0])
 		error = gt_file_writer_option(writer, option);

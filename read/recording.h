@@ -131,10 +131,23 @@ struct gt_recording_kernel {
 };
 
 uint32_t gt_recording_kernel_count(struct gt_recording *recording);
-/* GT_ENOENT: no such part; GT_ENOMEM, GT_EIO; GT_EFORMAT: the file has changed since it was opened.
+/* Does the part, one of those, hold pages of a CPU? Nothing is read for that. */
+bool gt_recording_kernel_has_pages(struct gt_recording *recording, uint32_t index, uint32_t *cpu);
+/* Packed pages are given as pages. GT_ENOENT: no such part; GT_ENOMEM, GT_EIO; GT_EFORMAT: the file has changed since it was opened.
  */
 int gt_recording_kernel(struct gt_recording *recording, uint32_t index,
 			struct gt_recording_kernel *part);
+
+/* A file in a part. It may go on in the next part, under the same name. */
+struct gt_recording_kernel_file {
+	const char *name; /* both as long as the part's memory */
+	const uint8_t *bytes;
+	size_t count;
+};
+
+/* Gives the part's files one by one; *at is 0 at first. False: there are no more. */
+bool gt_recording_kernel_file(const struct gt_recording_kernel *part, size_t *at,
+			      struct gt_recording_kernel_file *file);
 
 void gt_recording_close(struct gt_recording *recording);
 

@@ -76,6 +76,12 @@ struct gt_range {
 	uint32_t *by_address; /* NULL: they stand in order of their addresses */
 };
 
+/* A KERNEL block. */
+struct gt_kernel_index {
+	struct graftrace_block block;
+	uint32_t kind, cpu; /* as struct graftrace_file_kernel has them */
+};
+
 struct gt_recording {
 	struct gt_target target;
 	struct gt_recording_info info;
@@ -111,8 +117,7 @@ struct gt_recording {
 	uint32_t *writer_slots; /* hash by generation, index + 1 */
 	uint32_t writer_slot_count;
 
-	/* headers of KERNEL blocks */
-	struct graftrace_block *kernel;
+	struct gt_kernel_index *kernel; /* KERNEL blocks */
 	uint32_t kernel_count;
 	uint32_t kernel_size;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer of recording files: its life, the making of a block, and the small blocks of writers, of
- * switches and of the kernel's data. Small blocks are written at once (changed writers and switches:
+ * The writer of recording files: its life, the making of a block, and the small blocks of writers and of
+ * switches. Small blocks are written at once (changed writers and switches:
  * with the next sub-buffers), so that a function's name is in the file before the first sub-buffer
  * that uses it.
  */
@@ -12,9 +12,8 @@
 #include <string.h>
 #include <zstd.h>
 
-#define SWITCHES       8192	   /* in a block */
-#define KERNEL_BYTES   (16u << 20) /* of the kernel's data, in a block */
-#define PACK_BYTES     512	   /* shorter payloads are not packed */
+#define SWITCHES       8192 /* in a block */
+#define PACK_BYTES     512  /* shorter payloads are not packed */
 #define METADATA_LEVEL 3
 
 int gt_file_writer_no_memory(struct gt_file_writer *writer)
@@ -62,39 +61,6 @@ int gt_file_writer_put_payload(struct gt_file_writer *writer, enum graftrace_blo
 						   GRAFTRACE_BLOCK_ZSTD | flags, packed, count, 0);
 	}
 	return gt_block_output_put(&writer->output, writer->block, type, flags, count, count, 0);
-}
-
-int gt_file_writer_kernel(struct gt_file_writer *writer, uint32_t cpu, const char *name,
-			  const void *bytes, size_t count)
-{
-	const char *from = bytes;
-	size_t name_bytes = name ? strlen(name) + 1 : 0;
-
-	do {
-		size_t part = count < KERNEL_BYTES ? count : KERNEL_BYTES;
-		struct graftrace_file_kernel head = {
-			.kind = name ? GRAFTRACE_KERNEL_FILE : GRAFTRACE_KERNEL_PAGES,
-			.cpu = cpu,
-			.name_bytes = (uint32_t)name_bytes,
-			.bytes = part,
-		};
-		if (writer->output.error)
-			return writer->output.error;
-		uint8_t *at =
-			gt_file_writer_start_payload(writer, sizeof(head) + name_bytes + part);
-		if (!at)
-			return writer->output.error;
-		memcpy(at, &head, sizeof(head));
-		if (name)
-			memcpy(at + sizeof(head), name, name_bytes);
-		memcpy(at + sizeof(head) + name_bytes, from, part);
-		if (gt_file_writer_put_payload(writer, GRAFTRACE_BLOCK_KERNEL,
-					       sizeof(head) + name_bytes + part) < 0)
-			return writer->output.error;
-		from += part;
-		count -= part;
-	} while (count);
-	return 0;
 }
 
 static int put_writers(struct gt_file_writer *writer)
@@ -319,6 +285,8 @@ void gt_file_writer_destroy(struct gt_file_writer *writer)
 		gt_block_output_close(&writer->output);
 	}
 	gt_columns_encoder_destroy(writer->encoder);
+	gt_pages_encoder_destroy(writer->pages_encoder);
+	free(writer->kernel_files);
 	free(writer->switches);
 	free(writer->gather);
 	free(writer->pending);

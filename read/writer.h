@@ -76,10 +76,16 @@ int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
 #define GT_FILE_HISTS_BYTES (32u << 20)
 int gt_file_writer_hists(struct gt_file_writer *writer, const char *text);
 
-/* A part of what Linux recorded: pages of a CPU, or a file by its name (NULL: pages). A block of
- * its own, or several of a long one. */
-int gt_file_writer_kernel(struct gt_file_writer *writer, uint32_t cpu, const char *name,
-			  const void *bytes, size_t count);
+/* A part of what Linux recorded: a file by its name, in a block of its own, or several if it is long.
+ * Up to 16 MB of pages of a CPU's ring are a block. */
+int gt_file_writer_kernel_file(struct gt_file_writer *writer, const char *name, const void *bytes,
+			       size_t count);
+/* The same of many small files, which stand in blocks together; and what is gathered is written. */
+int gt_file_writer_kernel_gather(struct gt_file_writer *writer, const char *name, const void *bytes,
+				 size_t count);
+int gt_file_writer_kernel_gathered(struct gt_file_writer *writer);
+int gt_file_writer_kernel_pages(struct gt_file_writer *writer, uint32_t cpu, const void *pages,
+				size_t count, size_t page_bytes);
 
 /* What the end block says. */
 struct gt_file_writer_totals {

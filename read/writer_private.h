@@ -8,6 +8,7 @@
 
 #include "read/block_output.h"
 #include "read/columns.h"
+#include "read/pages.h"
 #include "read/writer.h"
 
 #define GT_FILE_WRITERS	       256	     /* changed ones that are gathered */
@@ -44,7 +45,10 @@ struct gt_file_writer {
 	struct gt_columns_input *inputs;
 	uint32_t pending_count;
 	uint32_t pending_size;
-	struct gt_columns_encoder *encoder; /* NULL: not packed */
+	struct gt_columns_encoder *encoder;	/* NULL: not packed */
+	struct gt_pages_encoder *pages_encoder; /* NULL: there were no pages yet */
+	uint8_t *kernel_files; /* gathered small files, as they stand in a block; NULL: none yet */
+	size_t kernel_file_bytes;
 
 	uint8_t *block; /* the block that is being made */
 	size_t block_size;

@@ -17,7 +17,7 @@
 #define GRAFTRACE_FILE_MAGIC	   "graftrace.data\n" /* 16 bytes with its zero byte */
 #define GRAFTRACE_FILE_MAGIC_BYTES 16
 #define GRAFTRACE_FILE_MAJOR	   1 /* readers refuse a higher one */
-#define GRAFTRACE_FILE_MINOR	   3 /* readers read a higher one: what is new can be skipped */
+#define GRAFTRACE_FILE_MINOR	   4 /* readers read a higher one: what is new can be skipped */
 
 #define GRAFTRACE_BLOCK_MAGIC 0x0a4b4c4254465247ull /* "GRFTBLK\n" */
 
@@ -295,9 +295,51 @@ enum graftrace_file_kernel_kind {
 	GRAFTRACE_KERNEL_PAGES = 1,
 	/* A whole file: its name below tracefs, or kallsyms. */
 	GRAFTRACE_KERNEL_FILE = 2,
+	/* PAGES, packed: graftrace_file_pages and what follows it. Since minor version 4. */
+	GRAFTRACE_KERNEL_PACKED_PAGES = 3,
+	/* Several whole files: of each a graftrace_file_kernel_file, its name, its bytes. Since minor
+	 * version 4. */
+	GRAFTRACE_KERNEL_FILES = 4,
+};
+
+struct graftrace_file_kernel_file {
+	uint32_t name_bytes; /* with its zero */
+	uint32_t bytes;
 };
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_file_kernel) == 24, "KERNEL is 24 bytes and more");
+
+/* Bytes of PACKED_PAGES: this, `classes` graftrace_file_page_class, a byte for each code, EXTRA, CLOCKS,
+ * then the columns of the first class, of the second … */
+struct graftrace_file_pages {
+	uint32_t page_bytes;
+	uint32_t pages;
+	uint32_t classes;
+	uint32_t codes;
+	uint32_t extra_bytes;
+	uint32_t clock_bytes;
+};
+
+/* Records of one length. Codes below GRAFTRACE_PAGE_RAW are the numbers of these. */
+struct graftrace_file_page_class {
+	uint32_t type;	 /* the low five bits of the records' heads: 1 ... 28, or 0 */
+	uint32_t length; /* of type 0: the word behind the head; else 0 */
+	uint32_t rows;	 /* the number of its records */
+	uint32_t reserved;
+};
+
+#define GRAFTRACE_PAGE_MIN     64u /* bytes of a page … */
+#define GRAFTRACE_PAGE_MAX     65536u
+#define GRAFTRACE_PAGE_CLASSES 250u /* at most */
+#define GRAFTRACE_PAGE_RAW     254u /* bytes as they stand: EXTRA has a u32 length, and them */
+#define GRAFTRACE_PAGE_NEXT    255u /* a page begins: EXTRA has its first 16 bytes */
+
+/* Eight bytes (the last ones: four, if the data's length is no multiple of eight) of all records of a
+ * class: this, then `bytes` bytes. */
+struct graftrace_file_page_column {
+	uint32_t values; /* in the column's dictionary; 0: it has differences */
+	uint32_t bytes;
+};
 
 /* Payload of EVENT: this, `field_count` graftrace_file_event_field, `string_bytes` bytes of
  * zero-ended strings, in which the others are offsets. */

@@ -11,7 +11,9 @@ Damaged with the byte offset, unless read(path, strict=False) is asked for: then
 left out and listed in recording.problems.
 """
 
+import collections
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from types import SimpleNamespace
 FILE_MAGIC = b"graftrace.data\n\0"
 BLOCK_MAGIC = b"GRFTBLK\n"
 START, OPTIONS, OBJECT, FUNCTIONS, WRITERS, SUB_BUFFERS, END, SWITCHES = range(1, 9)
+KERNEL = 9
 EVENT = 15
 ZSTD, OPTIONAL = 1, 2
 BLOCK_MAX = 64 << 20
@@ -111,6 +114,8 @@ class Recording:
         self.end = None
         self.switches = None   # (clock, tid, processor, left it, was preempted); None: not watched
         self.lost = [0] * 8
+        self.kernel_files = {}  # name -> bytes
+        self.kernel_pages = collections.defaultdict(list)  # processor -> pages, the oldest first
         self._by_generation = {}
 
     def writer(self, generation):
@@ -246,6 +251,8 @@ def take_block(recording, block, stored):
         take_switches(recording, block, payload)
     elif block.type == EVENT:
         take_event(recording, block, payload)
+    elif block.type == KERNEL:
+        take_kernel(recording, block, payload)
     else:
         check(block.flags & OPTIONAL, "unknown type")
 
@@ -319,6 +326,105 @@ def take_functions(recording, payload):
         check(first + i not in recording.functions, f"function {first + i} twice")
         recording.functions[first + i] = pid, address, size, name_at(name), path
         recording.names[first + i] = name_at(name)
+
+
+def take_kernel(recording, block, payload):
+    check(block.flags & OPTIONAL, "flags of KERNEL")
+    kind, cpu, name_bytes, _, count = struct.unpack_from("<IIIIQ", payload)
+    check(24 + name_bytes + count <= len(payload), "lengths of KERNEL")
+    content = payload[24 + name_bytes:24 + name_bytes + count]
+    if kind == 1:
+        recording.kernel_pages[cpu] += pages_of(recording, content)
+    elif kind == 2:
+        name = payload[24:24 + name_bytes - 1].decode()
+        recording.kernel_files[name] = recording.kernel_files.get(name, b"") + content
+    elif kind == 3:
+        recording.kernel_pages[cpu] += unpack_pages(content)
+    elif kind == 4:
+        files = Bytes(content)
+        while not files.is_used_up():
+            name_bytes, count = files.unpack("<II")
+            name = files.take(name_bytes)
+            check(name_bytes and name[-1] == 0, "a file's name")
+            recording.kernel_files[name[:-1].decode()] = files.take(count)
+
+
+def pages_of(recording, content):
+    size = int(re.search(rb"data;\s+offset:(\d+);\s+size:(\d+)",
+                         recording.kernel_files["events/header_page"])[2]) + 16
+    return [content[at:at + size] for at in range(0, len(content), size)]
+
+
+class Bytes:
+    """Bytes that are taken from the front."""
+
+    def __init__(self, content):
+        self.content, self.at = content, 0
+
+    def take(self, count):
+        check(count <= len(self.content) - self.at, "bytes of packed pages")
+        self.at += count
+        return self.content[self.at - count:self.at]
+
+    def unpack(self, layout):
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))
+
+    def number(self):
+        number, shift, byte = 0, 0, 0x80
+        while byte & 0x80:
+            byte, = self.take(1)
+            number |= (byte & 0x7f) << shift
+            shift += 7
+        return number
+
+    def is_used_up(self):
+        return self.at == len(self.content)
+
+
+def rows_of(packed, rows, width):
+    """The values of a column, each as the bytes that stand in the page."""
+    values, count = packed.unpack("<II")
+    content = Bytes(packed.take(count))
+    if values:
+        dictionary = [content.take(width) for _ in range(values)]
+        column = [dictionary[int.from_bytes(content.take(1 if values <= 256 else 2), "little")]
+                  for _ in range(rows)]
+    else:
+        value, column = 0, []
+        for _ in range(rows):
+            number = content.number()
+            value += -(number + 1) // 2 if number & 1 else number // 2
+            column.append((value % 2 ** (8 * width)).to_bytes(width, "little"))
+    check(content.is_used_up(), "a column")
+    return column
+
+
+def unpack_pages(content):
+    packed = Bytes(content)
+    page_bytes, count, class_count, code_count, extra_bytes, clock_bytes = packed.unpack("<6I")
+    classes = [packed.unpack("<4I") for _ in range(class_count)]
+    codes = packed.take(code_count)
+    extra, clocks = Bytes(packed.take(extra_bytes)), Bytes(packed.take(clock_bytes))
+    records = []  # of each class: the data of its records, one after the other
+    for kind, length, rows, _ in classes:
+        data_bytes = 4 * kind if kind else (length - 4 + 3) // 4 * 4
+        columns = [rows_of(packed, rows, min(8, data_bytes - offset))
+                   for offset in range(0, data_bytes, 8)]
+        records.append(map(b"".join, zip(*columns)))
+    pages = []
+    for code in codes:
+        if code == 255:
+            pages.append(extra.take(16))
+        elif code == 254:
+            pages[-1] += extra.take(*extra.unpack("<I"))
+        else:
+            kind, length = classes[code][:2]
+            pages[-1] += struct.pack("<I", clocks.number() << 5 | kind)
+            pages[-1] += (b"" if kind else struct.pack("<I", length)) + next(records[code])
+    check(len(pages) == count and all(len(page) <= page_bytes for page in pages), "pages")
+    check(packed.is_used_up() and extra.is_used_up() and clocks.is_used_up(), "unused bytes")
+    check(all(next(rest, None) is None for rest in records), "unused records")
+    return [page.ljust(page_bytes, b"\0") for page in pages]
 
 
 def take_event(recording, block, payload):

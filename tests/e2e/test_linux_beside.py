@@ -2,16 +2,21 @@
 """`record --kernel` on the kernel that runs here. Which tracers it has, and whether tracefs may be
 used, is the machine's affair: what can be is recorded, what cannot is said."""
 
+import collections
 import csv
 import io
+import itertools
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
 import pytest
+
+import format_reader
 
 pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
 
@@ -49,6 +54,33 @@ def test_system_calls_stand_in_the_functions_that_made_them(graftrace, program):
                  ("sys_enter_openat", "sys_exit_openat", "sys_enter_read", "sys_exit_read",
                   "sys_enter_close", "sys_exit_close")]
         assert order == sorted(order) and order[0] >= 0, text
+
+
+def numbers_of_records(recording):
+    """The number and the task of each record in the kernel's pages, as their heads tell their lengths."""
+    for page in itertools.chain(*recording.kernel_pages.values()):
+        at, end = 16, 16 + (struct.unpack_from("<Q", page, 8)[0] & 0x7ffffff)
+        while at < end:
+            head, length = struct.unpack_from("<II", page, at)
+            kind = head & 31
+            if 0 <= kind <= 28:
+                yield struct.unpack_from("<H2xi", page, at + (4 if kind else 8))
+            at += {0: 4 + (length + 3 & ~3), 29: 4 + length, 30: 8, 31: 8}.get(kind, 4 + 4 * kind)
+
+
+def test_packed_pages_are_what_the_specification_says(graftrace, program):
+    """A reader that was written from doc/format.md finds as many records as `show` shows."""
+    for packing in ("--compress", "--no-compress"):
+        if not record(graftrace, "--kernel-event", "syscalls", packing, "-o", "it.data", program):
+            return
+        recording = format_reader.read(graftrace.directory / "it.data")
+        shown = graftrace("show", "--no-pager", "it.data").stdout
+        us = set(map(int, recording.kernel_files["recorder"].split()))
+        found = collections.Counter(number for number, task in numbers_of_records(recording) if task not in us)
+        for name in ("openat", "read", "clock_nanosleep"):
+            described = recording.kernel_files[f"events/syscalls/sys_enter_{name}/format"].decode()
+            count = len(re.findall(rf"sys_enter_{name}\b", shown))
+            assert count >= 5 and found[int(re.search(r"ID: (\d+)", described)[1])] == count
 
 
 def test_a_nap_says_who_ended_it_and_how_long_a_cpu_was_waited_for(graftrace, program):

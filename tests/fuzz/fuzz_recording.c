@@ -120,6 +120,26 @@ static void read_switches(struct gt_target *target)
 	}
 }
 
+/* What was found whole when the file was opened is whole still. */
+static void read_kernel(struct gt_recording *recording)
+{
+	struct gt_recording_kernel part;
+	struct gt_recording_kernel_file file;
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < gt_recording_kernel_count(recording); i++) {
+		if (gt_recording_kernel(recording, i, &part) != 0)
+			abort();
+		for (size_t at = 0; at < part.count; at++)
+			sum += part.bytes[at];
+		for (size_t at = 0; gt_recording_kernel_file(&part, &at, &file);)
+			sum += strlen(file.name) + (file.count ? file.bytes[file.count - 1] : 0);
+		free(part.memory);
+	}
+	if (sum == SIZE_MAX)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gt_message message = { "" };
@@ -138,6 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (gt_recording_open(path, &recording, &message) == 0) {
 		read_all(recording);
+		read_kernel(recording);
 		read_switches(gt_recording_target(recording));
 		gt_recording_close(recording);
 	} else if (!message.text[0]) {

@@ -312,44 +312,6 @@ static void context_switches_come_back(void **state)
 	gt_recording_close(recording);
 }
 
-static void what_the_kernel_recorded_comes_back(void **state)
-{
-	const struct sample sample = { .seed = 9, .writers = 2, .words = 100, .sub_buffers = 3 };
-	struct gt_recording *recording = NULL;
-	struct gt_recording_kernel part;
-	struct gt_message message = { "" };
-	static uint8_t pages[3 * 4096];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(pages); i++)
-		pages[i] = (uint8_t)(i * 7 >> 3);
-	for (int compress = 0; compress <= 1; compress++) {
-		struct gt_file_writer *writer = create_writer(&sample, compress);
-		assert_int_equal(gt_file_writer_kernel(writer, 3, NULL, pages, sizeof(pages)), 0);
-		assert_int_equal(gt_file_writer_kernel(writer, 0, "trace_clock", "[x86-tsc]", 9),
-				 0);
-		assert_int_equal(gt_file_writer_finish(writer, &sample_totals, &message), 0);
-		gt_file_writer_destroy(writer);
-		assert_int_equal(gt_recording_open(path, &recording, &message), 0);
-		assert_int_equal(gt_recording_kernel_count(recording), 2);
-		assert_int_equal(gt_recording_kernel(recording, 0, &part), 0);
-		assert_int_equal(part.kind, GRAFTRACE_KERNEL_PAGES);
-		assert_int_equal(part.cpu, 3);
-		assert_string_equal(part.name, "");
-		assert_int_equal(part.count, sizeof(pages));
-		assert_memory_equal(part.bytes, pages, sizeof(pages));
-		free(part.memory);
-		assert_int_equal(gt_recording_kernel(recording, 1, &part), 0);
-		assert_int_equal(part.kind, GRAFTRACE_KERNEL_FILE);
-		assert_string_equal(part.name, "trace_clock");
-		assert_int_equal(part.count, 9);
-		assert_memory_equal(part.bytes, "[x86-tsc]", 9);
-		free(part.memory);
-		assert_int_equal(gt_recording_kernel(recording, 2, &part), GT_ENOENT);
-		gt_recording_close(recording);
-	}
-}
-
 static void thousands_of_writers_come_back(void **state)
 {
 	const struct sample sample = { 6, 3000, 4, 120, 50, false };
@@ -907,7 +869,6 @@ int main(void)
 		cmocka_unit_test(what_is_written_comes_back),
 		cmocka_unit_test(what_was_given_is_not_kept),
 		cmocka_unit_test(context_switches_come_back),
-		cmocka_unit_test(what_the_kernel_recorded_comes_back),
 		cmocka_unit_test(thousands_of_writers_come_back),
 		cmocka_unit_test(pressure_changes_nothing_but_the_size),
 		cmocka_unit_test(an_existing_recording_becomes_old),

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages of Linux's ring in columns (doc/format.md, "Packed pages"): records of one event stand together,
+ * field by field, clocks as differences and what repeats as numbers of a dictionary. zstd has a quarter
+ * as much to pack then, and packs it to a fifth of the size. No format of an event is known here. Any
+ * pages come back as they were.
+ */
+#ifndef GT_READ_PAGES_H
+#define GT_READ_PAGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <graftrace/error.h>
+
+struct gt_pages_encoder; /* for one thread at a time */
+
+struct gt_pages_encoder *gt_pages_encoder_create(void); /* NULL: no memory */
+void gt_pages_encoder_destroy(struct gt_pages_encoder *encoder);
+
+/*
+ * Encodes `bytes` bytes of pages, a multiple of page_bytes, up to 16 MB. Returns the length of *out, which
+ * the encoder keeps until the next call; GT_EINVAL: they cannot be packed; GT_ENOMEM.
+ */
+int64_t gt_pages_encode(struct gt_pages_encoder *encoder, const uint8_t *pages, size_t bytes,
+			size_t page_bytes, const uint8_t **out);
+
+/*
+ * Decodes to *pages, which is the caller's to free. GT_EFORMAT: that is no such thing, or more than `most`
+ * bytes of pages; GT_ENOMEM.
+ */
+int gt_pages_decode(const uint8_t *packed, size_t bytes, size_t most, uint8_t **pages,
+		    size_t *count);
+
+#endif
