@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files tracee*.c share. As all of a tracee: under the session's lock, and the functions that stop
+ * a thread from one that may trace (attach/process/tracer.h). Errors but for GT_ENOMEM come with a message.
+ */
+#ifndef GT_ATTACH_TRACEE_PRIVATE_H
+#define GT_ATTACH_TRACEE_PRIVATE_H
+
+#include "attach/agent/tracee.h"
+
+/* A thread of the process that maps memory for us, stopped at the first need. The caller sets the first
+ * two fields. */
+struct gt_hands {
+	struct gt_tracee *tracee;
+	pid_t tid;    /* 0: whichever can be had */
+	bool stopped; /* by us */
+	bool begun;   /* `remote` is */
+	struct gt_remote remote;
+};
+
+/* Stops the thread, unless it is process.stopped already, and readies it for calls; more calls do nothing.
+ * Errors as of gt_thread_stop(), gt_thread_stop_any() and gt_remote_begin(). */
+int gt_hands_take(struct gt_hands *hands, struct gt_message *message);
+/* Gives the thread back its registers and lets it go, if it was taken. Returns `error`; if that is 0, the
+ * error of this. */
+int gt_hands_drop(struct gt_hands *hands, int error, struct gt_message *message);
+
+/*
+ * tracee_objects.c.
+ */
+
+/* Compares the process's maps with what is known. *any: there are new objects (object->fresh). Those that
+ * are mapped no more are gone. GT_ENOTSUP: it has loaded what graftrace cannot be beside; GT_EGONE,
+ * GT_EIO, GT_ENOMEM. */
+int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog, bool *any,
+			   struct gt_message *message);
+
+/*
+ * tracee_prepare.c, in the order in which it is called.
+ */
+
+/* Plans what of the new objects will be patched: the long part, with nobody stopped. GT_ENOMEM. */
+int gt_tracee_plan_objects(struct gt_tracee *tracee, const struct gt_selection *selection);
+/* Notes why the process's system calls are left alone, if they are. They are about to be taken. tid: a
+ * thread that is stopped. */
+void gt_tracee_check_ties(struct gt_tracee *tracee, pid_t tid);
+/* Gives the new objects their regions. Those for which there is no room stay untraced. */
+int gt_tracee_place_objects(struct gt_hands *hands, struct gt_catalog *catalog,
+			    const struct gt_selection *selection, struct gt_message *message);
+/* The same for objects that nothing was to be done with so far, and that a probe was set in. Takes hands of
+ * its own if it needs any. */
+int gt_tracee_place_probed(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			   const struct gt_selection *selection, struct gt_message *message);
+/* Tells the sink of the new objects, which are then new no more, and prepares their patches as edits: hooks
+ * first. running: see gt_patch_functions(). */
+int gt_tracee_prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
+			      const struct gt_selection *selection, const struct gt_sink *sink,
+			      bool running, struct gt_message *message);
+/* Whether functions of the object are patched, or may be; told to the object. */
+bool gt_tracee_is_patched(struct gt_tracee_object *object, const struct gt_selection *selection);
+
+#endif
