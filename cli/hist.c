@@ -46,8 +46,10 @@ static bool is_asked_for(const char *word, const char *text)
 static void print(const char *text)
 {
 	for (; *text != '\0'; text++)
-		putchar(((unsigned char)*text < ' ' && *text != '\n') || *text == 0x7f ? '?'
-										       : *text);
+		putchar(((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') ||
+					*text == 0x7f
+				? '?'
+				: *text);
 }
 
 static int print_all(struct gt_recording *recording, const char *word)

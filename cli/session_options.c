@@ -347,7 +347,7 @@ static int check_hist(const char *text, struct gt_message *message)
 	struct gt_hist_error error;
 	struct gt_hist hist;
 
-	if (gt_hist_parse(text, strlen(text), NULL, &hist, &error) == 0)
+	if (gt_hist_parse(text, strlen(text), NULL, NULL, &hist, &error) == 0)
 		return 0;
 	snprintf(message->text, sizeof(message->text), "'hist:%.80s': %s%s%.80s", text,
 		 error.text != NULL ? error.text

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/catalog.h"
 #include "attach/agent/dynamic.h"
+#include "attach/agent/synthetics.h"
 #include "attach/agent/syscall_events.h"
 #include "attach/agent/values.h"
 #include "attach/process/process.h"
@@ -50,6 +51,7 @@ void gt_catalog_fini(struct gt_catalog *catalog)
 	for (i = 0; i < catalog->file_count; i++)
 		free_file(catalog->files[i]);
 	gt_dynamics_fini(catalog);
+	gt_synthetics_fini(catalog);
 	free(catalog->files);
 	free(catalog->blocks);
 	*catalog = (struct gt_catalog){ 0 };
@@ -517,6 +519,8 @@ int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
 
 	if (number & GRAFTRACE_VALUES)
 		return describe_values(catalog, number, event);
+	if (gt_synthetics_event(catalog, number, event) == 0)
+		return 0;
 	if (catalog->syscall_events &&
 	    number - catalog->syscall_events < gt_syscall_event_count()) {
 		gt_syscall_event_describe(catalog, number - catalog->syscall_events, event);

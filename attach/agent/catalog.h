@@ -29,6 +29,7 @@ enum gt_probe_kind {
 };
 
 struct gt_dynamic;
+struct gt_synthetic_event;
 
 /* A probe of a file. Those of the notes come first, then the dynamic ones in the order in which they
  * were set; none is ever taken out, for records may have its number. */
@@ -99,6 +100,8 @@ struct gt_catalog {
 	size_t block_room;
 	struct gt_dynamic **dynamics; /* attach/agent/dynamic.h */
 	uint32_t dynamic_count;
+	struct gt_synthetic_event **synthetics; /* attach/agent/synthetics.h */
+	uint32_t synthetic_count;
 	struct gt_object
 		*looked_at; /* the last file that a probe was set in and that is not here */
 	char *looked_path;

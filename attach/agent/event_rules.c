@@ -29,6 +29,7 @@ static void forget(struct gt_event_rules *rules, struct gt_event_rule *rule)
 	for (i = 0; i < rule->action_count; i++)
 		forget_action(rules, &rule->actions[i]);
 	free(rule->actions);
+	free(rule->waiting);
 	free(rule->word);
 	free(rule->filter);
 }
@@ -279,6 +280,21 @@ static bool is_misnamed(const struct gt_event_rules *rules, const struct gt_hist
 	return false;
 }
 
+/* With those that were made for it. */
+static void remove_hist(struct gt_event_rules *rules, const struct gt_hist_use *use)
+{
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; i < rules->count; i++)
+		for (k = rules->rules[i].action_count; k-- > 0;) {
+			struct gt_event_action *action = &rules->rules[i].actions[k];
+
+			if (action->hist && (action->hist == use || action->made_for == use))
+				remove_action(rules, &rules->rules[i], action);
+		}
+}
+
 static int change_hist(struct gt_event_rules *rules, struct gt_event_action *action,
 		       const struct gt_hist *asked, struct gt_message *message)
 {
@@ -286,6 +302,43 @@ static int change_hist(struct gt_event_rules *rules, struct gt_event_action *act
 		return gt_hists_clear(&rules->hists, action->hist, message);
 	write_word(rules, action->word, asked->is_paused);
 	return 0;
+}
+
+int gt_event_rules_add_hist(struct gt_event_rules *rules, const char *word,
+			    const struct gt_event_trigger *trigger,
+			    const struct gt_hist_use *made_for, struct gt_message *message)
+{
+	struct gt_hist_use *use = gt_hists_new(&rules->hists, trigger->hist);
+	struct gt_event_rule *rule;
+	int error = use ? add_action(rules, word, trigger, use) : GT_ENOMEM;
+
+	if (error)
+		return gt_fail(message, error, "no room for a histogram");
+	rule = find_word(rules, word);
+	rule->actions[rule->action_count - 1].made_for = made_for;
+	return 0;
+}
+
+/* With those of other events that it reads. */
+static int add_hist(struct gt_event_rules *rules, const char *word,
+		    const struct gt_event_trigger *trigger, struct gt_hist_use *use,
+		    struct gt_message *message)
+{
+	struct gt_hist *parsed = malloc(sizeof(*parsed));
+	struct gt_hist_error wrong;
+	int error = parsed ? add_action(rules, word, trigger, use) : GT_ENOMEM;
+
+	if (error) {
+		free(parsed);
+		return gt_fail(message, error, "no room for a histogram");
+	}
+	/* Where the event is not known yet, neither is what it needs. */
+	if (gt_event_rules_parse_hist(rules, word, trigger->hist, false, parsed, &wrong) == 0)
+		error = gt_event_rules_make_foreign(rules, parsed, use, message);
+	free(parsed);
+	if (error)
+		remove_hist(rules, use);
+	return error;
 }
 
 static int trigger_hist(struct gt_event_rules *rules, const char *word,
@@ -299,8 +352,10 @@ static int trigger_hist(struct gt_event_rules *rules, const char *word,
 
 	if (!use)
 		return gt_fail(message, GT_ENOMEM, "no memory for a histogram");
-	if (remove && there)
-		remove_action(rules, rule, there);
+	if (remove && there && gt_event_rules_are_read(rules, there->hist))
+		error = gt_fail(message, GT_EBUSY, "another histogram reads its variables");
+	else if (remove && there)
+		remove_hist(rules, there->hist);
 	else if (remove)
 		error = gt_fail(message, GT_ENOENT, "%s has no such histogram", word);
 	else if (is_misnamed(rules, use))
@@ -314,10 +369,8 @@ static int trigger_hist(struct gt_event_rules *rules, const char *word,
 	else if (use->hist.is_continued || use->hist.is_cleared)
 		error = gt_fail(message, GT_ENOENT,
 				"Can't clear or continue a nonexistent hist trigger");
-	else {
-		error = add_action(rules, word, trigger, use);
-		return error ? gt_fail(message, error, "no room for a histogram") : 0;
-	}
+	else
+		return add_hist(rules, word, trigger, use, message);
 	gt_hists_free(&rules->hists, use);
 	return error;
 }
@@ -355,7 +408,7 @@ int gt_event_rules_fits(struct gt_event_rules *rules, const char *word,
 			const int error = rule->actions[i].unfit;
 
 			gt_fail(message, error, "%s", rule->actions[i].misfit.text);
-			remove_action(rules, rule, &rule->actions[i]);
+			remove_hist(rules, rule->actions[i].hist);
 			return error;
 		}
 	return 0;
@@ -438,6 +491,16 @@ bool gt_event_rules_gate(const struct gt_event_rules *rules, const char *system,
 	return true;
 }
 
+static bool takes_snapshots(const struct gt_hist_use *use)
+{
+	uint32_t i;
+
+	for (i = 0; use && i < use->hist.action_count; i++)
+		if (use->hist.actions[i].act == GRAFTRACE_HIST_SNAPSHOT)
+			return true;
+	return false;
+}
+
 bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *word,
 				enum graftrace_rule_action action)
 {
@@ -445,7 +508,8 @@ bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *
 	uint32_t i;
 
 	for (i = 0; rule && i < rule->action_count; i++)
-		if (rule->actions[i].trigger.action == action)
+		if (rule->actions[i].trigger.action == action ||
+		    (action == GRAFTRACE_RULE_SNAPSHOT && takes_snapshots(rule->actions[i].hist)))
 			return true;
 	return false;
 }
@@ -469,6 +533,7 @@ struct builder {
 	struct graftrace_event_rules *block;
 	uint64_t used; /* rules are counted from the start: there is room for all of them */
 	uint64_t room;
+	bool waits; /* a histogram was left out: another one has no table yet */
 };
 
 /* Adds a rule. False: the event does not have what its filter asks for; nothing is added. */
@@ -518,18 +583,27 @@ static void add_record(struct builder *builder, struct gt_event_rule *filter, ui
 static uint64_t add_description(struct builder *builder, struct gt_event_rules *rules,
 				struct gt_event_action *action, const struct gt_event_format *event)
 {
+	const struct gt_hist_world world = gt_event_rules_world(rules, false);
+	const bool had_room = action->hist->table->bytes != 0;
 	const uint64_t at = builder->used;
+	struct gt_message message = { 0 };
 	int error;
 
-	error = gt_hists_describe(&rules->hists, action->hist, event, &action->misfit);
+	rules->is_waiting = false;
+	error = gt_hists_describe(&rules->hists, action->hist, event, &world, &message);
+	rules->is_placed |= !had_room && !error;
+	if (rules->is_waiting) {
+		builder->waits = true;
+		return 0;
+	}
 	if (error) {
+		action->misfit = message;
 		action->unfit = error;
 		return 0;
 	}
 	memcpy((char *)builder->block + at, &action->hist->description,
 	       sizeof(action->hist->description));
-	memcpy((char *)builder->block + at + sizeof(action->hist->description),
-	       action->hist->values,
+	memcpy((char *)builder->block + at + sizeof(action->hist->description), action->hist->parts,
 	       action->hist->description_bytes - sizeof(action->hist->description));
 	builder->used += action->hist->description_bytes;
 	return at;
@@ -589,6 +663,8 @@ static void add_one(struct builder *builder, struct gt_event_rules *rules,
 		made.argument = add_description(builder, rules, action, event);
 		if (!made.argument)
 			return;
+		made.more = action->hist->hist.action_count != 0 ||
+			    action->hist->hist.reference_count != 0;
 	}
 	if (is_of_hists(action) ? !add_switches(builder, rules, action, made, event, &error)
 				: !add(builder, made, event, action->trigger.filter, &error)) {
@@ -650,14 +726,33 @@ static void set_gate(struct gt_event_rules *rules, struct gt_event_rule *own, bo
 		open_gate(rules, own, recorded);
 }
 
-int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_format *event,
-		       bool recorded, struct gt_message *message)
+/* It is armed anew once the other histogram has a table. */
+static void wait_for(struct gt_event_rule *rule, const struct gt_event_format *event, bool recorded)
+{
+	struct gt_event_waiting *grown;
+	uint32_t i = 0;
+
+	while (i < rule->waiting_count && rule->waiting[i].event.number != event->number)
+		i++;
+	grown = i == rule->waiting_count ? realloc(rule->waiting, (i + 1) * sizeof(*grown))
+					 : rule->waiting;
+	if (!grown)
+		return;
+	rule->waiting = grown;
+	rule->waiting_count += i == rule->waiting_count;
+	grown[i] = (struct gt_event_waiting){ *event, recorded };
+}
+
+static int arm(struct gt_event_rules *rules, const struct gt_event_format *event, bool recorded,
+	       struct gt_message *message)
 {
 	struct gt_event_rule *filter = find_filter(rules, event);
 	struct gt_event_rule *own =
 		(struct gt_event_rule *)find_name(rules, event->system, event->name);
 	const bool gated = own && own->targeted;
-	const bool needed = (filter && filter->filter) || (own && own->action_count) || gated;
+	/* One that is made by an action is recorded only where a rule says so. */
+	const bool needed = (filter && filter->filter) || (own && own->action_count) || gated ||
+			    strcmp(event->system, GT_EVENT_SYNTHETIC) == 0;
 	struct builder builder = { .room = room_for(rules, filter, own) };
 	int error = 0;
 
@@ -681,6 +776,39 @@ int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_forma
 	if (error)
 		gt_fail(message, error, "no room for the filters of so many events");
 	free(builder.block);
+	if (own && builder.waits)
+		wait_for(own, event, recorded);
+	return error;
+}
+
+/* Those that waited for a table, which may wait again for another. */
+static int arm_waiting(struct gt_event_rules *rules, struct gt_message *message)
+{
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < rules->count; i++) {
+		struct gt_event_waiting *waiting = rules->rules[i].waiting;
+		uint32_t count = rules->rules[i].waiting_count, k;
+
+		rules->rules[i].waiting = NULL;
+		rules->rules[i].waiting_count = 0;
+		for (k = 0; !error && k < count; k++)
+			error = arm(rules, &waiting[k].event, waiting[k].recorded, message);
+		free(waiting);
+	}
+	return error;
+}
+
+int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_format *event,
+		       bool recorded, struct gt_message *message)
+{
+	int error = arm(rules, event, recorded, message);
+
+	while (!error && rules->is_placed) {
+		rules->is_placed = false;
+		error = arm_waiting(rules, message);
+	}
 	return error;
 }
 

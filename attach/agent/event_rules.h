@@ -7,6 +7,7 @@
 #ifndef GT_ATTACH_AGENT_EVENT_RULES_H
 #define GT_ATTACH_AGENT_EVENT_RULES_H
 
+#include "attach/agent/catalog.h"
 #include "attach/agent/hists.h"
 #include "attach/ring/arena.h"
 #include "core/trace/event_filter.h"
@@ -15,7 +16,9 @@
 struct gt_event_action {
 	struct gt_event_trigger trigger; /* its strings are its own */
 	struct gt_hist_use *hist;	 /* of a histogram; else NULL */
-	uint32_t word;			 /* it counts in; of a histogram: whether it is paused */
+	const struct gt_hist_use *
+		made_for; /* it goes with this one, whose action reads it; NULL: it was asked for */
+	uint32_t word;	  /* it counts in; of a histogram: whether it is paused */
 	struct gt_message misfit; /* its filter does not fit the event, and it does nothing */
 	int unfit;		  /* … the error */
 };
@@ -26,6 +29,12 @@ struct gt_event_rule {
 	char *filter;	 /* the expression; NULL: none */
 	struct gt_event_action *actions; /* the newest first; then histograms, the oldest first */
 	uint32_t action_count;
+	/* Events of the name that wait for another histogram, and whether they are recorded. */
+	struct gt_event_waiting {
+		struct gt_event_format event;
+		bool recorded;
+	} * waiting;
+	uint32_t waiting_count;
 	uint32_t targeted;  /* triggers that enable or disable the event … */
 	uint32_t gate;	    /* … by this word; 0: none yet */
 	bool gate_recorded; /* as it was set by set_event last */
@@ -40,6 +49,10 @@ struct gt_event_rules {
 	struct gt_hists hists;
 	struct gt_event_rule *rules; /* the last one that names an event holds for it */
 	size_t count;
+	struct gt_catalog *catalog; /* for histograms that name other events */
+	struct gt_event_format found;
+	bool is_waiting; /* a variable was found whose histogram has no table yet */
+	bool is_placed;	 /* a table has got room */
 	uint8_t words[GRAFTRACE_ARENA_WORDS]; /* 1: it is in use; the first one is never */
 };
 
@@ -80,6 +93,27 @@ bool gt_event_rules_gate(const struct gt_event_rules *rules, const char *system,
 			 bool *on);
 bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *word,
 				enum graftrace_rule_action action);
+
+/* hist_world.c: what histograms see of each other. is_new: one is to be added. */
+struct gt_hist_world gt_event_rules_world(struct gt_event_rules *rules, bool is_new);
+/* As gt_hist_parse(); also GT_ENOENT: there is no such event yet. */
+int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, const char *text,
+			      bool is_new, struct gt_hist *hist, struct gt_hist_error *error);
+/* A histogram of the event with keys of the same kinds; NULL: it has none. */
+const struct gt_event_action *gt_event_rules_alike(const struct gt_event_rules *rules,
+						   const char *system, const char *event,
+						   const struct gt_hist *hist);
+/* The histograms of other events whose variables `hist` needs. GT_EINVAL, GT_ENOSPC, GT_ENOMEM. */
+int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hist *hist,
+				const struct gt_hist_use *made_for, struct gt_message *message);
+/* event_rules.c: a trigger that is a histogram. The same errors. */
+int gt_event_rules_add_hist(struct gt_event_rules *rules, const char *word,
+			    const struct gt_event_trigger *trigger,
+			    const struct gt_hist_use *made_for, struct gt_message *message);
+/* Whether another histogram reads its variables. */
+bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt_hist_use *use);
+/* Whether a histogram makes the synthetic event. */
+bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthetic);
 
 /* 0, or GT_EINVAL with the message: there is a filter that none of its events has the fields of, or a
  * trigger's. */

@@ -51,7 +51,7 @@ struct gt_hist_use *gt_hists_new(struct gt_hists *hists, const char *text)
 	if (!use)
 		return NULL;
 	use->text = strdup(text);
-	if (use->text && gt_hist_parse(text, strlen(text), NULL, &use->hist, &error) == 0) {
+	if (use->text && gt_hist_parse(text, strlen(text), NULL, NULL, &use->hist, &error) == 0) {
 		table = use->hist.name ? gt_hists_find(hists, use->hist.name) : NULL;
 		if (table)
 			table->users++;
@@ -159,18 +159,21 @@ int gt_hists_clear(struct gt_hists *hists, struct gt_hist_use *use, struct gt_me
 /* ---- descriptions ---- */
 
 int gt_hists_describe(struct gt_hists *hists, struct gt_hist_use *use,
-		      const struct gt_event_format *event, struct gt_message *message)
+		      const struct gt_event_format *event, const struct gt_hist_world *world,
+		      struct gt_message *message)
 {
+	struct gt_hist made;
 	struct gt_hist_table *table = use->table;
 	struct graftrace_hist_shape shape;
 	struct gt_hist_error wrong;
 	uint64_t offset;
 	int error;
 
-	if (gt_hist_parse(use->text, strlen(use->text), event, &use->hist, &wrong))
+	if (gt_hist_parse(use->text, strlen(use->text), event, world, &made, &wrong))
 		return gt_fail(message, GT_EINVAL, "histogram '%s' of %s:%s: %s%s%s", use->text,
 			       event->system, event->name, wrong.text ? wrong.text : "Error",
 			       wrong.part[0] ? " " : "", wrong.part);
+	gt_hist_duplicate(&made, &use->hist);
 	use->description_bytes = gt_hist_describe(&use->hist, hists->clock, 0, &use->description);
 	if (!graftrace_hist_shape_of(&use->description, &shape))
 		return gt_fail(message, GT_EINVAL, "histogram '%s': it cannot be", use->text);
@@ -252,6 +255,22 @@ static int gather(const struct gt_hists *hists, const struct gt_hist_use *use,
 	return all->elements ? 0 : GT_ENOMEM;
 }
 
+/* Of one key in several arenas: the variables stay together; the largest maximum goes before. */
+static void take_variables(const struct gt_hist_use *use, const struct graftrace_hist_shape *shape,
+			   uint64_t *into, const uint64_t *from)
+{
+	const struct gt_hist *hist = &use->hist;
+	uint32_t at = shape->set;
+
+	if (shape->words == shape->set || !from[at])
+		return;
+	for (uint32_t i = 0; i < hist->variable_count; i++)
+		if (hist->variables[i].is_tracked)
+			at = shape->set + 1 + hist->variables[i].at;
+	if (!into[shape->set] || (at != shape->set && from[at] > into[at]))
+		memcpy(into + shape->set, from + shape->set, 8ull * (shape->words - shape->set));
+}
+
 /* The same as one table. */
 static void join(const struct gathered *all, const struct gt_hist_use *use,
 		 const struct graftrace_hist_shape *shape, struct graftrace_hist_table *table)
@@ -266,8 +285,9 @@ static void join(const struct gathered *all, const struct gt_hist_use *use,
 		uint64_t *element = all->elements[i];
 
 		if (last && !by_key(&last, &element, (void *)&use->description.key_words)) {
-			for (k = shape->hits; k < shape->words; k++)
+			for (k = shape->hits; k < shape->set; k++)
 				last[k] += element[k];
+			take_variables(use, shape, last, element);
 		} else if (count == most) {
 			table->drops += element[shape->hits];
 			last = NULL;

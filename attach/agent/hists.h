@@ -35,7 +35,8 @@ struct gt_hist_use {
 	struct gt_hist_table *table;
 	bool is_described;
 	struct graftrace_hist description;
-	struct graftrace_hist_value values[GT_HIST_FIELDS]; /* behind it */
+	/* … and what stands behind it. */
+	uint64_t parts[(GT_HIST_DESCRIPTION_BYTES - sizeof(struct graftrace_hist) + 7) / 8];
 	uint32_t description_bytes;
 };
 
@@ -52,7 +53,8 @@ struct gt_hist_table *gt_hists_find(const struct gt_hists *hists, const char *na
 /* The description is made, and the table has room. GT_EINVAL: it does not fit the event, or those that share its
  * name; GT_ENOSPC: there is no room. */
 int gt_hists_describe(struct gt_hists *hists, struct gt_hist_use *use,
-		      const struct gt_event_format *event, struct gt_message *message);
+		      const struct gt_event_format *event, const struct gt_hist_world *world,
+		      struct gt_message *message);
 
 /* All who count in it do so in an empty table, once they are described anew. GT_ENOSPC: nothing was done. */
 int gt_hists_clear(struct gt_hists *hists, struct gt_hist_use *use, struct gt_message *message);

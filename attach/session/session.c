@@ -245,6 +245,7 @@ static int take_event_rules(struct gt_session *session, const struct gt_session_
 	int error = 0;
 
 	gt_event_rules_init(rules, &session->arenas[0].shared, &session->live.target.clock);
+	rules->catalog = &session->catalog;
 	session->selection.event_rules = rules;
 	for (const char *const *pair = options->event_filters; !error && pair && *pair; pair += 2)
 		error = gt_event_rules_set_filter(rules, pair[0], pair[1], message);

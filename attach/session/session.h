@@ -157,6 +157,7 @@ bool gt_session_event_trigger_get(struct gt_session *session, const char *word, 
 				  struct gt_event_trigger *trigger, char *text, size_t room);
 /* The index'th histogram of the event, the oldest first, as it is now. GT_ENOENT; GT_ENOMEM. */
 struct gt_hist_copy;
+struct gt_hist_error;
 int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t index,
 			  struct gt_hist_copy *copy);
 void gt_session_event_hist_free(struct gt_hist_copy *copy);
@@ -211,6 +212,25 @@ int gt_session_remove_probes(struct gt_session *session, const char *group, cons
 /* The number of the event that a dynamic probe is, where its file is known. False: it is of none. */
 bool gt_session_probe_event(struct gt_session *session, const char *group, const char *name,
 			    uint32_t *number);
+
+/*
+ * Synthetic events (core/trace/synthetic.h): a line of synthetic_events defines one; actions of histograms make
+ * them happen. GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; the message too. GT_ENOSPC, GT_ENOMEM.
+ */
+int gt_session_set_synthetic(struct gt_session *session, const char *text, size_t bytes,
+			     struct gt_event_format *event, struct gt_probe_error *error,
+			     struct gt_message *message);
+/* Of the name; "": all. GT_ENOENT; GT_EBUSY: one of them is recorded, has rules or is made by a histogram, and
+ * none was removed. */
+int gt_session_remove_synthetics(struct gt_session *session, const char *name,
+				 struct gt_message *message);
+int gt_session_each_synthetic(struct gt_session *session,
+			      int (*each)(void *data, const struct gt_event_format *event,
+					  bool enabled, const char *reason),
+			      void *data);
+/* 0, or what is wrong with the text of a histogram of the event. is_new: it is to be added. GT_ENOMEM, GT_ENOENT. */
+int gt_session_check_hist(struct gt_session *session, const char *word, const char *text,
+			  bool is_new, struct gt_hist_error *error);
 
 struct gt_session_probe {
 	const struct gt_probe_definition *definition;

@@ -5,6 +5,7 @@
  */
 #include "attach/agent/dynamic.h"
 #include "attach/agent/probes.h"
+#include "attach/agent/synthetics.h"
 #include "attach/session/session.h"
 #include "attach/session/session_private.h"
 #include "attach/agent/syscall_events.h"
@@ -122,6 +123,9 @@ static void join(struct gt_session *session, struct joined *joined)
 			exclude_unwanted(joined, file->path, file->probes[k].probe->system,
 					 file->probes[k].probe->name);
 	}
+	for (k = 0; excludes && !joined->no_memory && k < session->catalog.synthetic_count; k++)
+		exclude_unwanted(joined, "", GT_EVENT_SYNTHETIC,
+				 session->catalog.synthetics[k]->definition.format.name);
 	/* The others of them are known by no word (gt_session_names_syscall). */
 	for (k = 0; excludes && calls && !joined->no_memory && k < gt_syscall_event_count(); k++) {
 		const char *system, *name = gt_syscall_event_name(k, &system);
@@ -249,6 +253,22 @@ int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t
 	error = gt_event_rules_hist(&session->event_rules, word, index, copy);
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+int gt_session_check_hist(struct gt_session *session, const char *word, const char *text,
+			  bool is_new, struct gt_hist_error *error)
+{
+	struct gt_hist *hist = malloc(sizeof(*hist));
+	int result;
+
+	*error = (struct gt_hist_error){ 0 };
+	if (!hist)
+		return GT_ENOMEM;
+	pthread_mutex_lock(&session->lock);
+	result = gt_event_rules_parse_hist(&session->event_rules, word, text, is_new, hist, error);
+	pthread_mutex_unlock(&session->lock);
+	free(hist);
+	return result;
 }
 
 void gt_session_event_hist_free(struct gt_hist_copy *copy)
@@ -380,6 +400,8 @@ static int each_event_locked(struct gt_session *session,
 				      reason ? gt_plan_reason_text(reason) : NULL);
 		}
 	}
+	if (!result)
+		result = gt_session_each_synthetic_locked(session, each, data);
 	return result ? result : gt_session_each_syscall(session, each, data);
 }
 
@@ -406,6 +428,8 @@ static uint64_t events_version(const struct gt_session *session)
 
 	for (i = 0; i < session->catalog.dynamic_count; i++)
 		changes += session->catalog.dynamics[i]->removed;
+	for (i = 0; i < session->catalog.synthetic_count; i++)
+		changes += session->catalog.synthetics[i]->removed;
 	return changes << 1 | gt_session_has_syscalls(session);
 }
 
@@ -450,6 +474,7 @@ bool gt_session_event_is_on(struct gt_session *session, const char *system, cons
 
 	pthread_mutex_lock(&session->lock);
 	on = is_on_somewhere(session, system, name) ||
+	     gt_session_synthetic_is_on(session, system, name) ||
 	     gt_session_syscall_is_on(session, system, name);
 	pthread_mutex_unlock(&session->lock);
 	return on;

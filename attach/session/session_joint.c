@@ -113,6 +113,8 @@ int gt_session_select(struct gt_session *session, struct gt_message *message)
 	int error = gt_session_select_syscalls(session, message);
 	size_t i;
 
+	if (!error)
+		error = gt_session_select_synthetics(session, message);
 	for (i = 0; i < session->tracees.count; i++) {
 		int result = gt_tracee_select(session->tracees.list[i], &session->catalog,
 					      &session->selection, message);

@@ -334,6 +334,15 @@ int gt_session_each_syscall(struct gt_session *session,
 					bool enabled, const char *reason),
 			    void *data);
 
+/* session_synthetics.c: synthetic events' rules are in place. Errors as above. */
+int gt_session_select_synthetics(struct gt_session *session, struct gt_message *message);
+bool gt_session_synthetic_is_on(const struct gt_session *session, const char *system,
+				const char *name);
+int gt_session_each_synthetic_locked(struct gt_session *session,
+				     int (*each)(void *data, const struct gt_event_format *event,
+						 bool enabled, const char *reason),
+				     void *data);
+
 /* session_events.c: whether event `number` has a trigger that does this (enum gt_trigger_action); what the
  * event is. */
 bool gt_session_event_acts(struct gt_session *session, uint32_t number, uint64_t action,

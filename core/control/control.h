@@ -216,6 +216,7 @@ struct gt_control_event {
 };
 
 struct gt_control_target;
+struct gt_hist_error;
 
 /*
  * What a target can do. Calls come from as many threads as there are handles in use. NULL members:
@@ -364,6 +365,16 @@ struct gt_control_ops {
 	int (*probe_hits)(struct gt_control_target *target, uint64_t index, char *line,
 			  size_t bytes);
 
+	/* Synthetic events (core/trace/synthetic.h), all three or none. set: one line; *error says what is wrong
+	 * with it, and where. remove: of the name, "" all; GT_ENOENT, GT_EBUSY. synthetic: the index'th,
+	 * GT_ENOENT behind the last. */
+	int (*synthetic_set)(struct gt_control_target *target, const char *line, size_t bytes,
+			     struct gt_probe_error *error, struct gt_message *message);
+	int (*synthetics_remove)(struct gt_control_target *target, const char *name,
+				 struct gt_message *message);
+	int (*synthetic)(struct gt_control_target *target, uint64_t index,
+			 struct gt_event_format *event);
+
 	/* A trigger of the event is added, or taken away. GT_EEXIST; GT_ENOENT: it has none such. get: the
 	 * index'th, newest first, with its strings in `text`; GT_ENOENT behind the last. */
 	int (*event_trigger_set)(struct gt_control_target *target, const char *word,
@@ -371,6 +382,10 @@ struct gt_control_ops {
 				 struct gt_message *message);
 	int (*event_trigger_get)(struct gt_control_target *target, const char *word, uint32_t index,
 				 struct gt_event_trigger *trigger, char *text, size_t room);
+	/* What is wrong with the text of a histogram of the event; is_new: it is to be added. May be NULL: then
+	 * nothing is known of other events and of variables. */
+	int (*event_hist_check)(struct gt_control_target *target, const char *word,
+				const char *text, bool is_new, struct gt_hist_error *error);
 	/* The text of all histograms of the event as it is now. read: from `offset` on; 0: its end. */
 	int (*event_hists_open)(struct gt_control_target *target, const char *word, void **hists,
 				struct gt_message *message);

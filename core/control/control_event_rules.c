@@ -129,9 +129,10 @@ static void say_hist(struct gt_control_handle *handle, const struct gt_event_tri
 {
 	struct gt_hist_error error;
 	struct gt_hist hist;
-	char text[2 * GT_HIST_BYTES];
+	char text[GT_HIST_SHOWN_BYTES];
 
-	if (gt_hist_parse(trigger->hist, gt_row_length(trigger->hist), NULL, &hist, &error) != 0)
+	if (gt_hist_parse(trigger->hist, gt_row_length(trigger->hist), NULL, NULL, &hist, &error) !=
+	    0)
 		return;
 	gt_hist_put(&hist, text, sizeof(text));
 	say(handle, "hist:%s", text);
@@ -218,7 +219,7 @@ int gt_event_rules_open_trigger(struct gt_control_handle *handle, unsigned acces
 						       message);
 		else
 			i++;
-	return error;
+	return error == GT_EBUSY ? 0 : error; /* others read its variables: it stays */
 }
 
 /* The other event, and the fields that the filter asks for, have to be there. */
@@ -284,10 +285,17 @@ static int check_hist(struct gt_control_handle *handle, const struct gt_event_tr
 {
 	const struct gt_event_trigger *trigger = &parsed->trigger;
 	struct gt_hist_error wrong;
+	const struct gt_control_ops *ops = handle->target->ops;
+	char word[GT_CONTROL_WORD_BYTES];
 	struct gt_hist hist;
-	const int failed =
-		gt_hist_parse(trigger->hist, gt_row_length(trigger->hist), format, &hist, &wrong);
+	int failed;
 
+	gt_format(word, sizeof(word), "%s:%s", format->system, format->name);
+	failed = ops->event_hist_check != NULL
+			 ? ops->event_hist_check(handle->target, word, trigger->hist,
+						 !parsed->remove, &wrong)
+			 : gt_hist_parse(trigger->hist, gt_row_length(trigger->hist), format, NULL,
+					 &hist, &wrong);
 	if (failed == 0)
 		return 0;
 	if (wrong.text != NULL)

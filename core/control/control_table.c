@@ -4,11 +4,11 @@
 #include "core/control/control_row.h"
 
 const struct gt_control_group *const gt_control_groups[] = {
-	&gt_control_readme,	  &gt_control_tracer_files,   &gt_control_trace_files,
-	&gt_control_filter_files, &gt_control_buffer_files,   &gt_control_names_files,
-	&gt_control_log_files,	  &gt_control_snapshot_files, &gt_control_profile_files,
-	&gt_control_raw_files,	  &gt_control_events_files,   &gt_control_options_files,
-	&gt_control_probes_files,
+	&gt_control_readme,	  &gt_control_tracer_files,    &gt_control_trace_files,
+	&gt_control_filter_files, &gt_control_buffer_files,    &gt_control_names_files,
+	&gt_control_log_files,	  &gt_control_snapshot_files,  &gt_control_profile_files,
+	&gt_control_raw_files,	  &gt_control_events_files,    &gt_control_options_files,
+	&gt_control_probes_files, &gt_control_synthetic_files,
 };
 
 const uint32_t gt_control_group_count = COUNT(gt_control_groups);

@@ -21,6 +21,7 @@ GT_CONTROL_GROUP(gt_control_profile_files);
 GT_CONTROL_GROUP(gt_control_raw_files);
 GT_CONTROL_GROUP(gt_control_events_files);
 GT_CONTROL_GROUP(gt_control_probes_files);
+GT_CONTROL_GROUP(gt_control_synthetic_files);
 GT_CONTROL_GROUP(gt_control_options_files);
 
 extern const struct gt_control_group *const gt_control_groups[]

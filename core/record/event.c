@@ -197,13 +197,37 @@ static bool walk_next(struct walk *walk)
 	return false;
 }
 
-static void count_in(const struct walk *walk)
+/* Where the description of the rule's histogram lies; NULL: it has none. */
+static const struct graftrace_hist *hist_of(const struct walk *walk, uint64_t *room)
 {
 	const uint64_t at = walk->rule.argument;
 
-	if (at < walk->room && at % 8 == 0)
-		gt_hist_count(gt_port_arena(), (const void *)((const char *)walk->rules + at),
-			      walk->room - at, &walk->looked_at, gt_arch_clock());
+	*room = walk->room - at;
+	return at < walk->room && at % 8 == 0 ? (const void *)((const char *)walk->rules + at)
+					      : NULL;
+}
+
+static void count_in(const struct walk *walk, const struct gt_thread *thread,
+		     const struct gt_event *event)
+{
+	const struct gt_hist_event counted = { &walk->looked_at, thread, gt_arch_clock(),
+					       event->depth };
+	uint64_t room;
+	const struct graftrace_hist *hist = hist_of(walk, &room);
+
+	if (hist != NULL)
+		gt_hist_count(gt_port_arena(), hist, room, &counted);
+}
+
+static bool follow_in(const struct walk *walk, const struct gt_thread *thread,
+		      const struct gt_event *event)
+{
+	const struct gt_hist_event counted = { &walk->looked_at, thread, gt_arch_clock(),
+					       event->depth };
+	uint64_t room;
+	const struct graftrace_hist *hist = hist_of(walk, &room);
+
+	return hist != NULL && gt_hist_follow(gt_port_arena(), hist, room, &counted);
 }
 
 unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *event)
@@ -216,12 +240,36 @@ unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *ev
 	if (!walk_begin(&walk, thread, event))
 		return GT_EVENT_RECORD;
 	while (walk_next(&walk))
-		if (walk.rule.action == GRAFTRACE_RULE_HIST)
-			count_in(&walk);
+		if (walk.rule.action == GRAFTRACE_RULE_RECORD)
+			what |= GT_EVENT_RECORD;
+		else if (walk.rule.action != GRAFTRACE_RULE_HIST)
+			what |= GT_EVENT_ACT;
+		else if (walk.rule.more)
+			what |= GT_EVENT_FOLLOW;
 		else
-			what |= walk.rule.action == GRAFTRACE_RULE_RECORD ? GT_EVENT_RECORD
-									  : GT_EVENT_ACT;
+			count_in(&walk, thread, event);
 	return what;
+}
+
+unsigned gt_event_follow(const struct gt_thread *thread, const struct gt_event *event)
+{
+	struct walk walk;
+	unsigned what = 0;
+
+	if (!walk_begin(&walk, thread, event))
+		return 0;
+	while (walk_next(&walk))
+		if (walk.rule.action == GRAFTRACE_RULE_HIST && walk.rule.more &&
+		    follow_in(&walk, thread, event))
+			what = GT_EVENT_SNAPSHOT;
+	return what;
+}
+
+void gt_event_snapshot(const struct gt_thread *thread, const struct gt_event *event)
+{
+	if (!thread->host)
+		gt_port_trigger(GRAFTRACE_TRIGGER_SNAPSHOT,
+				GRAFTRACE_TRIGGER_OF_EVENT | event->number, gt_arch_clock(), 0);
 }
 
 bool gt_event_is_stopped(struct gt_thread *thread)

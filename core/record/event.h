@@ -18,6 +18,7 @@ struct gt_event {
 	uint32_t number; /* GRAFTRACE_VALUES | …: the values of a call */
 	uint32_t faults; /* bit i: field i could not be read */
 	uint32_t count;	 /* of values in use: fields, then the bytes of strings */
+	uint32_t depth;	 /* how many events led to it, each by a histogram's action */
 	uint64_t values[GT_EVENT_VALUES];
 };
 
@@ -28,11 +29,19 @@ void gt_event_hit(uint32_t number);
 
 /* What they say; histograms count the event: once an event, from anywhere. */
 enum {
-	GT_EVENT_RECORD = 1, /* it is recorded */
-	GT_EVENT_ACT = 2,    /* gt_event_act() has something to do */
-	GT_EVENT_ASK = 4,    /* the thread is not known yet: the slow half is to ask again */
+	GT_EVENT_RECORD = 1,	/* it is recorded */
+	GT_EVENT_ACT = 2,	/* gt_event_act() has something to do */
+	GT_EVENT_ASK = 4,	/* the thread is not known yet: the slow half is to ask again */
+	GT_EVENT_FOLLOW = 8,	/* … and gt_event_follow(), once all else is done */
+	GT_EVENT_SNAPSHOT = 16, /* … and gt_event_snapshot() */
 };
 unsigned gt_event_look(const struct gt_thread *thread, const struct gt_event *event);
+
+/* Histograms with actions count the event: other events happen by that. From anywhere, with signals as they are;
+ * returns 0 or GT_EVENT_SNAPSHOT. */
+unsigned gt_event_follow(const struct gt_thread *thread, const struct gt_event *event);
+/* With signals masked: asks for a snapshot, where anything is recorded. */
+void gt_event_snapshot(const struct gt_thread *thread, const struct gt_event *event);
 
 /* With signals masked: all that is done at the event, which is recorded, too, if it is to be. */
 void gt_event_act(struct gt_thread *thread, const struct gt_event *event);

@@ -62,6 +62,12 @@ static inline bool gt_frame_is_hidden(const struct gt_frame *frame)
 
 #define GT_SLOT_NONE (~0ull)
 
+/* Whether stack traces show it. */
+static inline bool gt_frame_is_in_stack(const struct gt_frame *frame)
+{
+	return frame->slot != GT_SLOT_NONE && frame->slot != 0 && !gt_frame_is_hidden(frame);
+}
+
 #define GT_SOME_FRAMES 1024u /* that fit into a context's second array */
 
 /* What owns a call stack: a thread's own stack, a coroutine's, a signal stack. frames[0] is a

@@ -115,11 +115,6 @@ static bool switch_tracing(struct gt_thread *thread, struct graftrace_trigger *t
 	return true;
 }
 
-static bool is_in_stack(const struct gt_frame *frame)
-{
-	return frame->slot != GT_SLOT_NONE && frame->slot != 0 && !gt_frame_is_hidden(frame);
-}
-
 void gt_record_stack(struct gt_thread *thread, uint64_t clock)
 {
 	if (thread->host || thread->sub_buffer == NULL)
@@ -127,7 +122,7 @@ void gt_record_stack(struct gt_thread *thread, uint64_t clock)
 	uint32_t count = 0;
 	const struct gt_frame *frame = gt_thread_top(thread);
 	for (; frame != thread->context->frames && count < STACK_CALLS; frame--)
-		count += is_in_stack(frame);
+		count += gt_frame_is_in_stack(frame);
 	uint64_t *place = gt_stream_reserve(thread, 2 + count, false);
 	if (place == NULL)
 		return;
@@ -137,7 +132,7 @@ void gt_record_stack(struct gt_thread *thread, uint64_t clock)
 				: 0;
 	frame = gt_thread_top(thread);
 	for (uint32_t i = 0; i < count; frame--)
-		if (is_in_stack(frame))
+		if (gt_frame_is_in_stack(frame))
 			__atomic_store_n(&place[2 + i++], frame->word, RELAXED);
 	__atomic_store_n(&place[0],
 			 graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,

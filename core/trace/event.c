@@ -245,6 +245,11 @@ static void put_array(struct gt_output *output, const struct gt_event_field *fie
 	gt_output_char(output, '}');
 }
 
+static bool is_synthetic(const struct gt_event_format *format)
+{
+	return is_equal(format->system, GT_EVENT_SYNTHETIC);
+}
+
 static void put_value(struct gt_output *output, const struct gt_event_field *field,
 		      const struct gt_event_value *value)
 {
@@ -301,7 +306,10 @@ char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_
 		gt_output_clean(&output, name, length_of(name));
 		gt_output_char(&output, '=');
 		gt_event_value(format, record, i, &value);
-		put_value(&output, &format->fields[i], &value);
+		if (value.kind == GT_EVENT_STRING && is_synthetic(format))
+			gt_output_clean(&output, value.text, value.text_bytes);
+		else
+			put_value(&output, &format->fields[i], &value);
 	}
 	return output.at;
 }
@@ -383,9 +391,12 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 	gt_output_text(&output, hidden == 0 ? "\"" : hidden == 1 ? "\"(%lx)" : "\"(%lx <- %lx)");
 	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		const struct gt_event_field *field = &format->fields[i];
-		gt_output_text(&output, i ? " " : "");
+		gt_output_text(&output, !i ? "" : is_synthetic(format) ? ", " : " ");
 		gt_output_text(&output, field->name);
-		put_field_format(&output, field);
+		if (field->is_string && is_synthetic(format))
+			gt_output_text(&output, "=%s");
+		else
+			put_field_format(&output, field);
 	}
 	gt_output_char(&output, '"');
 	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {

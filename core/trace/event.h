@@ -34,6 +34,10 @@ struct gt_event_field {
 	uint8_t kind;  /* of a call's value: enum graftrace_value_kind */
 };
 
+/* The system of events that histograms make (synthetic.h). They are shown as Linux shows them: strings without
+ * quotation marks. */
+#define GT_EVENT_SYNTHETIC "synthetic"
+
 /* What tracefs shows as the event's number: Linux' own are below. */
 #define GT_EVENT_FIRST_ID 1000u
 

@@ -2,6 +2,7 @@
 /* Tables of histograms, read, sorted and printed: see hist.h. Whatever stands in a table, no more is read than
  * its description says. */
 #include "core/trace/hist.h"
+#include "core/trace/hist_private.h"
 #include "core/trace/message.h"
 
 /* ---- looking ---- */
@@ -139,6 +140,21 @@ static void sort_by_element(struct gt_hist_view *view)
 		element[i] = i;
 }
 
+/* From the number of the element to that of the entry, as sort_by_element() leaves it. */
+static void find_snapped(struct gt_hist_view *view)
+{
+	const uint32_t element = view->snapped;
+	uint32_t before = 0;
+
+	view->snapped = 0;
+	for (uint32_t i = 0; i < view->count; i++) {
+		before += view->order[i] + 1 < element;
+		if (view->order[i] + 1 == element)
+			view->snapped = 1;
+	}
+	view->snapped = view->snapped != 0 ? before + 1 : 0;
+}
+
 void gt_hist_look(struct gt_hist_view *view, const struct gt_hist *hist,
 		  const struct graftrace_hist *description, struct graftrace_hist_table *table,
 		  uint64_t room, uint64_t *words, uint32_t *order)
@@ -151,12 +167,14 @@ void gt_hist_look(struct gt_hist_view *view, const struct gt_hist *hist,
 		return;
 	for (uint32_t i = 0; i < hist->key_count; i++) {
 		view->key_at[i] = at;
-		at += key_of(view, i)->is_string ? GRAFTRACE_HIST_STRING_WORDS : 1;
+		at += gt_hist_words_of(key_of(view, i));
 	}
 	if (at != description->key_words)
 		return;
 	view->hits = __atomic_load_n(&table->hits, __ATOMIC_RELAXED);
 	view->drops = __atomic_load_n(&table->drops, __ATOMIC_RELAXED);
+	view->snap = __atomic_load_n(&table->snap, __ATOMIC_RELAXED);
+	view->snapped = __atomic_load_n(&table->snapped, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < view->shape.slots && view->count < 1u << description->bits; i++) {
 		/* Partner: the release by which an element came there. */
 		const uint64_t slot = __atomic_load_n(&slots[i], __ATOMIC_ACQUIRE);
@@ -165,6 +183,7 @@ void gt_hist_look(struct gt_hist_view *view, const struct gt_hist *hist,
 		if (element < 1u << description->bits)
 			copy_element(view, table, element);
 	}
+	find_snapped(view);
 	sort_by_element(view);
 	sort(view);
 }
@@ -214,6 +233,22 @@ static void put_symbol(struct output *output, const struct gt_hist_names *names,
 	put(output, "[%llx] %-*s", (unsigned long long)address, with_offset ? 55 : 45, text);
 }
 
+static void put_stack(struct output *output, const uint64_t *words,
+		      const struct gt_hist_names *names)
+{
+	for (uint32_t i = 0; i < GRAFTRACE_HIST_STACK_WORDS && words[i] != 0; i++) {
+		const char *name = names->numbered != NULL
+					   ? names->numbered(names->data, (uint32_t)words[i])
+					   : NULL;
+
+		put(output, "%*c", 9, ' ');
+		if (name != NULL)
+			put(output, "%s\n", name);
+		else
+			put(output, "function %u\n", (unsigned)words[i]);
+	}
+}
+
 static void put_key(struct output *output, const struct gt_hist_view *view, uint32_t key,
 		    const uint64_t *words, const struct gt_hist_names *names)
 {
@@ -222,6 +257,11 @@ static void put_key(struct output *output, const struct gt_hist_view *view, uint
 	const unsigned long long number = *at;
 	const char *name = NULL;
 
+	if (field->kind == GT_HIST_STACK) {
+		put(output, "stacktrace:\n");
+		put_stack(output, at, names);
+		return;
+	}
 	put(output, "%s: ", field->name);
 	switch (field->modifier) {
 	case GT_HIST_HEX:
@@ -254,6 +294,59 @@ static void put_key(struct output *output, const struct gt_hist_view *view, uint
 	}
 }
 
+static void put_keys(struct output *output, const struct gt_hist_view *view, const uint64_t *words,
+		     const struct gt_hist_names *names)
+{
+	bool has_stack = false;
+
+	put(output, "{ ");
+	for (uint32_t i = 0; i < view->hist->key_count; i++) {
+		put(output, "%s", i != 0 ? ", " : "");
+		put_key(output, view, i, words, names);
+		has_stack |= key_of(view, i)->kind == GT_HIST_STACK;
+	}
+	put(output, "%s}", has_stack ? "" : " ");
+}
+
+static void put_saved(struct output *output, const struct gt_hist_view *view, const uint64_t *words)
+{
+	const struct gt_hist *hist = view->hist;
+
+	for (uint32_t i = 0; i < hist->variable_count; i++) {
+		const struct gt_hist_variable *variable = &hist->variables[i];
+		const uint64_t *at = &words[view->shape.set + 1 + variable->at];
+
+		if (!variable->is_saved)
+			continue;
+		put(output, "  %s: ", variable->name);
+		if (variable->words != 1)
+			put_clean(output, (const char *)at, GRAFTRACE_HIST_STRING_WORDS * 8, 32);
+		else
+			put(output, "%10llu", (unsigned long long)*at);
+	}
+}
+
+/* What onmax() and onchange() keep: track_data_print() of Linux. */
+static void put_tracked(struct output *output, const struct gt_hist_view *view,
+			const uint64_t *words)
+{
+	const struct gt_hist *hist = view->hist;
+
+	for (uint32_t i = 0; i < hist->action_count; i++) {
+		const struct gt_hist_action *action = &hist->actions[i];
+
+		if (action->handler == GRAFTRACE_HIST_ON_MATCH ||
+		    action->act == GRAFTRACE_HIST_SNAPSHOT)
+			continue;
+		put(output, "\n\t%s: %10llu",
+		    action->handler == GRAFTRACE_HIST_ON_MAX ? "max" : "changed",
+		    (unsigned long long)
+			    words[view->shape.set + 1 + hist->variables[action->track].at]);
+		if (action->act == GRAFTRACE_HIST_SAVE)
+			put_saved(output, view, words);
+	}
+}
+
 size_t gt_hist_put_entry(const struct gt_hist_view *view, uint32_t index,
 			 const struct gt_hist_names *names, char *at)
 {
@@ -261,20 +354,40 @@ size_t gt_hist_put_entry(const struct gt_hist_view *view, uint32_t index,
 	const uint64_t *words = element_of(view, view->order[index]);
 	struct output output = { at, GT_HIST_LINE_BYTES };
 
-	put(&output, "{ ");
-	for (uint32_t i = 0; i < hist->key_count; i++) {
-		put(&output, "%s", i != 0 ? ", " : "");
-		put_key(&output, view, i, words, names);
-	}
-	put(&output, " } hitcount: %10llu", (unsigned long long)words[view->shape.hits]);
+	put_keys(&output, view, words, names);
+	put(&output, " hitcount: %10llu", (unsigned long long)words[view->shape.hits]);
 	for (uint32_t i = 0; i < hist->sum_count; i++) {
 		const struct gt_hist_field *field = &hist->fields[hist->sums[i]];
 
 		if (field->kind != GT_HIST_EXPRESSION)
 			put(&output,
 			    field->modifier == GT_HIST_HEX ? "  %s: %10llx" : "  %s: %10llu",
-			    field->name, (unsigned long long)words[view->shape.hits + 1 + i]);
+			    field->name + (field->kind == GT_HIST_REFERENCE),
+			    (unsigned long long)words[view->shape.hits + 1 + i]);
 	}
+	put_tracked(&output, view, words);
+	put(&output, "\n");
+	return (size_t)(output.at - at);
+}
+
+size_t gt_hist_put_snapshot(const struct gt_hist_view *view, const struct gt_hist_names *names,
+			    char *at)
+{
+	const struct gt_hist_action *action = view->hist->actions;
+	const struct gt_hist_action *end = action + view->hist->action_count;
+	struct output output = { at, GT_HIST_LINE_BYTES };
+
+	*at = '\0';
+	while (action < end && action->act != GRAFTRACE_HIST_SNAPSHOT)
+		action++;
+	if (action == end || view->snapped == 0)
+		return 0;
+	put(&output,
+	    "\nSnapshot taken (see tracing/snapshot).  Details:\n\ttriggering value { %s(%s) }: "
+	    "%10llu\ttriggered by event with key: ",
+	    action->handler == GRAFTRACE_HIST_ON_MAX ? "onmax" : "onchange", action->on,
+	    (unsigned long long)view->snap);
+	put_keys(&output, view, element_of(view, view->snapped - 1), names);
 	put(&output, "\n");
 	return (size_t)(output.at - at);
 }

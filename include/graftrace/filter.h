@@ -76,7 +76,8 @@ enum graftrace_rule_action {
 	GRAFTRACE_RULE_ENABLE = 6, /* the word `argument` becomes 1: another event is recorded */
 	GRAFTRACE_RULE_DISABLE = 7,
 	/* The event is counted in a histogram, unless the word is not 0. argument: where its
-	 * description (graftrace/hist.h) lies, in bytes from the block's start. */
+	 * description (graftrace/hist.h) lies, in bytes from the block's start. more: 1: it has actions,
+	 * so that it counts once the event is recorded. */
 	GRAFTRACE_RULE_HIST = 8,
 	/* The word `argument` becomes 0, 1: a histogram of another event counts, or pauses. */
 	GRAFTRACE_RULE_HIST_ON = 9,

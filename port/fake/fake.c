@@ -70,6 +70,11 @@ void gt_port_trigger(uint32_t action, uint32_t of, uint64_t clock, uint64_t took
 	(void)took;
 }
 
+void gt_port_event(const struct gt_event *event)
+{
+	(void)event;
+}
+
 uint32_t gt_port_cpu(void)
 {
 	return running;

@@ -314,6 +314,7 @@ static __attribute__((noinline)) void gather(const struct gt_event_frame *frame,
 	uint32_t taken = 0;
 
 	event->number = probe->event;
+	event->depth = 0;
 	event->faults = 0;
 	event->count = count;
 	for (uint32_t i = 0; i < count; i++) {
@@ -339,14 +340,14 @@ static bool is_left_out(const struct gt_thread *thread, const struct graftrace_p
 	       gt_event_leaves_call_out(thread, probe->flags & GRAFTRACE_PROBE_OF_ROOT);
 }
 
-/* what: the result of gt_event_look(). */
-static __attribute__((noinline, cold)) void
+/* what: the result of gt_event_look(). Returns what is to be done with signals as they are. */
+static __attribute__((noinline, cold)) unsigned
 record_slow(const struct gt_event *event, const struct graftrace_probe *probe, unsigned what)
 {
 	uint64_t saved;
 
 	if (gt_agent_sandboxed())
-		return;
+		return 0;
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = gt_threads_current();
 	if (thread != NULL && thread->mode == 0)
@@ -356,17 +357,45 @@ record_slow(const struct gt_event *event, const struct graftrace_probe *probe, u
 			what = gt_event_look(thread, event);
 		if (what & GT_EVENT_ACT)
 			gt_event_act(thread, event);
-		else if (what != 0)
+		else if (what & GT_EVENT_RECORD)
 			gt_event_record(thread, event);
+		if (what & GT_EVENT_SNAPSHOT)
+			gt_event_snapshot(thread, event);
+	} else {
+		what = 0;
 	}
 	gt_signals_restore(&saved);
+	return what & GT_EVENT_FOLLOW;
+}
+
+/* The event is gathered: it is recorded, and all else that its rules say is done. thread: at hand, NULL: not
+ * yet. */
+static void conclude(struct gt_thread *thread, const struct gt_event *event,
+		     const struct graftrace_probe *probe, bool has_rules)
+{
+	unsigned what = GT_EVENT_RECORD, follow;
+
+	if (thread == NULL)
+		what = GT_EVENT_ASK;
+	else if (has_rules)
+		what = gt_event_look(thread, event);
+	follow = what & GT_EVENT_FOLLOW;
+	what &= ~GT_EVENT_FOLLOW;
+	if (what == GT_EVENT_RECORD ? !(has_rules && gt_event_is_stopped(thread)) &&
+					      !gt_event_try_record(thread, event)
+				    : what != 0)
+		follow |= record_slow(event, probe, what);
+	if (!follow)
+		return;
+	thread = gt_threads_at_hand();
+	if (thread != NULL && gt_event_follow(thread, event) != 0)
+		record_slow(event, probe, GT_EVENT_SNAPSHOT);
 }
 
 static void happen(struct gt_event_frame *frame, const struct graftrace_probe *probe)
 {
 	const bool has_rules = gt_event_has_rules(probe->event);
 	struct gt_thread *thread = gt_threads_at_hand();
-	unsigned what = GT_EVENT_RECORD;
 	struct gt_event event;
 
 	if (!(probe->flags & GRAFTRACE_PROBE_OF_CALL))
@@ -381,16 +410,7 @@ static void happen(struct gt_event_frame *frame, const struct graftrace_probe *p
 		frame->registers[RSP] =
 			(uint64_t)(&frame->stub + (probe->flags & GRAFTRACE_PROBE_RETURN ? 1 : 2));
 	gather(frame, probe, &event);
-	if (thread == NULL) {
-		record_slow(&event, probe, GT_EVENT_ASK);
-		return;
-	}
-	if (has_rules)
-		what = gt_event_look(thread, &event);
-	if (what == 0 || (what == GT_EVENT_RECORD && has_rules && gt_event_is_stopped(thread)))
-		return;
-	if (what != GT_EVENT_RECORD || !gt_event_try_record(thread, &event))
-		record_slow(&event, probe, what);
+	conclude(thread, &event, probe, has_rules);
 }
 
 bool gt_events_fetch(uint64_t address, void *out, uint64_t bytes, uint64_t sp)
@@ -412,20 +432,12 @@ bool gt_events_begin(uint32_t number)
 
 void gt_events_finish(const struct gt_event *event)
 {
-	const bool has_rules = gt_event_has_rules(event->number);
-	struct gt_thread *thread = gt_threads_at_hand();
-	unsigned what = GT_EVENT_RECORD;
+	conclude(gt_threads_at_hand(), event, NULL, gt_event_has_rules(event->number));
+}
 
-	if (thread == NULL) {
-		record_slow(event, NULL, GT_EVENT_ASK);
-		return;
-	}
-	if (has_rules)
-		what = gt_event_look(thread, event);
-	if (what == 0 || (what == GT_EVENT_RECORD && has_rules && gt_event_is_stopped(thread)))
-		return;
-	if (what != GT_EVENT_RECORD || !gt_event_try_record(thread, event))
-		record_slow(event, NULL, what);
+void gt_port_event(const struct gt_event *event)
+{
+	gt_events_finish(event);
 }
 
 void gt_agent_event(struct gt_event_frame *frame)

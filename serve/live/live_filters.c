@@ -134,6 +134,12 @@ int64_t gt_live_event_filter_read(struct gt_control_target *target, const char *
 	return (int64_t)given;
 }
 
+static bool takes_snapshots(const struct gt_event_trigger *trigger)
+{
+	return trigger->action == GRAFTRACE_RULE_SNAPSHOT ||
+	       (trigger->hist != NULL && strstr(trigger->hist, ").snapshot(") != NULL);
+}
+
 int gt_live_event_trigger_set(struct gt_control_target *target, const char *word,
 			      const struct gt_event_trigger *trigger, bool remove,
 			      struct gt_message *message)
@@ -143,7 +149,7 @@ int gt_live_event_trigger_set(struct gt_control_target *target, const char *word
 
 	pthread_mutex_lock(&live->change.lock);
 	error = has_ended(live, message);
-	if (error == 0 && !remove && trigger->action == GRAFTRACE_RULE_SNAPSHOT)
+	if (error == 0 && !remove && takes_snapshots(trigger))
 		error = gt_live_snapshot_can(live, message);
 	if (error == 0)
 		error = gt_session_event_trigger(live->session, word, trigger, remove, message);

@@ -58,6 +58,15 @@ static const char *function_at(void *data, uint64_t address, uint64_t *start, ui
 	return NULL;
 }
 
+static const char *numbered(void *data, uint32_t number)
+{
+	struct naming *naming = data;
+
+	return gt_target_function(naming->target, number, &naming->function) == 0
+		       ? naming->function.name
+		       : NULL;
+}
+
 static void print(FILE *out, const struct gt_hist_copy *copy, const struct gt_hist_names *names,
 		  bool is_first)
 {
@@ -69,9 +78,16 @@ static void print(FILE *out, const struct gt_hist_copy *copy, const struct gt_hi
 		copy->filter != NULL ? copy->filter : "", copy->is_paused ? "paused" : "active");
 	for (uint32_t i = 0; i < copy->view.count; i++)
 		fwrite(line, 1, gt_hist_put_entry(&copy->view, i, names, line), out);
+	fwrite(line, 1, gt_hist_put_snapshot(&copy->view, names, line), out);
 	fprintf(out, "\nTotals:\n    Hits: %llu\n    Entries: %u\n    Dropped: %llu\n",
 		(unsigned long long)copy->view.hits, copy->view.count,
 		(unsigned long long)copy->view.drops);
+}
+
+int gt_live_event_hist_check(struct gt_control_target *target, const char *word, const char *text,
+			     bool is_new, struct gt_hist_error *error)
+{
+	return gt_session_check_hist(live_of(target)->session, word, text, is_new, error);
 }
 
 int gt_live_event_hists_open(struct gt_control_target *target, const char *word, void **hists,
@@ -81,6 +97,7 @@ int gt_live_event_hists_open(struct gt_control_target *target, const char *word,
 	struct naming naming = { .target = gt_session_target(live->session) };
 	const struct gt_hist_names names = { .function = function_at,
 					     .system_call = system_call,
+					     .numbered = numbered,
 					     .data = &naming };
 	struct text *text = calloc(1, sizeof(*text));
 	FILE *out = text != NULL ? open_memstream(&text->bytes, &text->count) : NULL;

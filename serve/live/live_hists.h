@@ -8,6 +8,8 @@
 
 #include "serve/live/live_private.h"
 
+int gt_live_event_hist_check(struct gt_control_target *target, const char *word, const char *text,
+			     bool is_new, struct gt_hist_error *error);
 int gt_live_event_hists_open(struct gt_control_target *target, const char *word, void **hists,
 			     struct gt_message *message);
 size_t gt_live_event_hists_read(struct gt_control_target *target, void *hists, uint64_t offset,

@@ -490,6 +490,68 @@ int gt_live_probes_remove(struct gt_control_target *target, const char *group, c
 	return result;
 }
 
+/* ---- synthetic events ---- */
+
+int gt_live_synthetic_set(struct gt_control_target *target, const char *line, size_t bytes,
+			  struct gt_probe_error *error, struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	struct gt_event_format event;
+	int result;
+
+	*error = (struct gt_probe_error){ "", 0 };
+	pthread_mutex_lock(&live->change.lock);
+	result = has_ended(live, message);
+	if (result == 0)
+		result = gt_session_set_synthetic(live->session, line, bytes, &event, error,
+						  message);
+	if (result == 0)
+		result = show_event(live, event.system, event.name, event.number);
+	pthread_mutex_unlock(&live->change.lock);
+	return result;
+}
+
+int gt_live_synthetics_remove(struct gt_control_target *target, const char *name,
+			      struct gt_message *message)
+{
+	struct gt_live *live = live_of(target);
+	int result;
+
+	pthread_mutex_lock(&live->change.lock);
+	result = gt_session_remove_synthetics(live->session, name, message);
+	if (result == 0)
+		hide_events(live);
+	pthread_mutex_unlock(&live->change.lock);
+	return result;
+}
+
+struct event_work {
+	uint64_t index;
+	struct gt_event_format *event;
+};
+
+static int take_event(void *data, const struct gt_event_format *event, bool enabled,
+		      const char *reason)
+{
+	struct event_work *work = data;
+
+	(void)enabled;
+	(void)reason;
+	if (work->index-- > 0)
+		return 0;
+	*work->event = *event;
+	return 1;
+}
+
+int gt_live_synthetic(struct gt_control_target *target, uint64_t index,
+		      struct gt_event_format *event)
+{
+	struct event_work work = { index, event };
+
+	return gt_session_each_synthetic(live_of(target)->session, take_event, &work) ? 0
+										      : GT_ENOENT;
+}
+
 struct line_work {
 	uint64_t index;
 	char *line;

@@ -22,6 +22,14 @@ int gt_live_probes_remove(struct gt_control_target *target, const char *group, c
 int gt_live_probe(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
 int gt_live_probe_hits(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
 
+/* … synthetic events. */
+int gt_live_synthetic_set(struct gt_control_target *target, const char *line, size_t bytes,
+			  struct gt_probe_error *error, struct gt_message *message);
+int gt_live_synthetics_remove(struct gt_control_target *target, const char *name,
+			      struct gt_message *message);
+int gt_live_synthetic(struct gt_control_target *target, uint64_t index,
+		      struct gt_event_format *event);
+
 /* Operations of struct gt_control_ops. events_came: events of what was loaded since the last call get their rows. */
 void gt_live_events_came(struct gt_control_target *target);
 int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event);

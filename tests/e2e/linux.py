@@ -149,6 +149,8 @@ def alike(text):
     text = re.sub(r"#P:\d+", "#P:N", text)
     # a kernel learns a process's name when it leaves the CPU
     text = re.sub(r"^ +<\.\.\.>-1 ", "            init-1 ", text, flags=re.M)
+    # … and where it was renamed, what it was called when it did
+    text = re.sub(r"^ +(?!init-)\w+-1 (?= *\[\d{3}\] )", "            init-1 ", text, flags=re.M)
     # error_log
     text = re.sub(r"^\[( *\d+\.\d{6})\] (?=.*: error: )", lambda m: "[" + in_width(m[1], 12, "TIME") +
                   "] ", text, flags=re.M)

@@ -167,3 +167,128 @@ def test_system_calls_have_linux_names(watched):
     assert entries == {"id: sys_read                      [  0]": 2}
     [(entries, _)] = watched.hists("events/raw_syscalls/sys_exit")
     assert entries["id: sys_write                     [  1]"] == 2
+
+
+# Variables, actions and synthetic events
+
+HEARD = "events/usdt_own/heard/"
+
+
+def test_the_time_between_two_events_becomes_an_event(watched):
+    """As Linux' documentation makes wakeup latencies."""
+    watched.append("synthetic_events", "latency u64 lat; int count; char what[16]")
+    watched.write("hist:keys=common_pid:ts0=common_timestamp.usecs,c=count,w=what if count > 0")
+    watched.write("hist:keys=common_pid:lat=common_timestamp.usecs-$ts0:"
+                  "onmatch(shop.sold).trace(latency,$lat,$c,$w):onmax($lat).save(arg1)", HEARD)
+    watched.write("hist:keys=count,lat.log2:vals=lat:sort=count", "events/synthetic/latency")
+    watched.run(2)
+    assert "latency" not in (watched.path / "trace").read_text()  # it is counted, and not recorded
+    assert watched.hists("events/synthetic/latency")[0][1]["Hits"] == 1
+    (watched.path / "set_event").write_text("synthetic:latency\n")
+    (watched.path / "events/synthetic/latency/filter").write_text("count != 3")
+    watched.run(6)
+    made = re.findall(r" latency: lat=(\d+) count=(\d+) what=loop$", (watched.path / "trace").read_text(), re.M)
+    assert [count for _, count in made] == ["1", "2", "4", "5"]
+    text = (watched.path / HEARD / "hist").read_text()
+    longest, value = re.search(r"hitcount: +6\n\tmax: +(\d+)  arg1: +(\d+)$", text, re.M).groups()
+    assert int(longest) >= max(int(lat) for lat, _ in made) and 1 <= int(value) <= 5
+    assert "synthetic:latency\n" in (watched.path / "available_events").read_text()
+    watched.append("set_event", "!synthetic:latency")
+    watched.run(6)
+    assert (watched.path / "trace").read_text().count(" latency: ") == 4
+    for text, name in (("!latency", "synthetic_events"),
+                       ("!hist:keys=common_pid:ts0=common_timestamp.usecs,c=count,w=what if count > 0",
+                        SOLD + "trigger")):
+        with pytest.raises(OSError) as refused:
+            watched.append(name, text)
+        assert refused.value.errno == 16  # EBUSY
+    for event in ("events/synthetic/latency", HEARD, SOLD):
+        (watched.path / event / "trigger").write_text("")
+    watched.append("synthetic_events", "!latency")
+    assert not (watched.path / "events/synthetic/latency").exists()
+    watched.run(3)
+
+
+def test_an_instance_gets_events_that_histograms_make(watched):
+    (watched.path / "instances/one").mkdir()
+    watched.append("synthetic_events", "seen int count")
+    watched.write("hist:keys=what:onmatch(shop.sold).seen(count)")
+    (watched.path / "instances/one/set_event").write_text("synthetic:seen\n")
+    watched.run(3)
+    trace = (watched.path / "instances/one/trace").read_text()
+    assert re.findall(r" seen: count=(\d+)$", trace, re.M) == ["0", "1", "2"]
+    assert " seen: " not in (watched.path / "trace").read_text()
+
+
+def test_events_that_make_each_other_come_to_an_end(watched):
+    for name in ("tick", "tock"):
+        watched.append("synthetic_events", f"{name} int count")
+    watched.write("hist:keys=what:onmatch(shop.sold).tick(count)")
+    watched.write("hist:keys=count:onmatch(synthetic.tick).tock(count)", "events/synthetic/tick")
+    watched.write("hist:keys=count:onmatch(synthetic.tock).tick(count)", "events/synthetic/tock")
+    watched.run(5)
+    assert [watched.hists(f"events/synthetic/{name}")[0][1]["Hits"] for name in ("tick", "tock")] == [10, 5]
+
+
+@pytest.mark.parametrize("what, made", [("threads", r"made (\d+)"), ("signals", r"made (\d+) rang")])
+def test_each_variable_that_is_set_is_read_once(what, made, watched):
+    """By the thread that has set it, or by a handler that comes before."""
+    watched.append("synthetic_events", "seen int difference")
+    watched.write("hist:keys=common_pid:c=count")
+    watched.write("hist:keys=common_pid:difference=count-$c:onmatch(shop.sold).trace(seen,$difference)")
+    watched.write("hist:keys=common_pid:d=signal-shop.sold.$c:size=4096", "events/shop/rang")
+    watched.write("hist:keys=difference", "events/synthetic/seen")
+    watched.process.stdin.write(what + "\n")
+    watched.process.stdin.flush()
+    total = int(re.search(made, watched.process.stdout.readline())[1])
+    stolen = watched.hists("events/shop/rang")[0][1]["Hits"]
+    [(entries, totals)] = watched.hists("events/synthetic/seen")
+    assert totals["Hits"] + stolen == total and (what == "signals" or stolen == 0)
+    assert list(entries) == ["difference:          0"]
+    assert sum(totals["Hits"] for _, totals in watched.hists()) == 2 * total - stolen
+
+
+def test_calls_that_are_open_are_a_key(watched):
+    with open(watched.path / "dynamic_events", "a", encoding="utf-8") as file:
+        file.write(f"p:own/told {watched.process.args[-2]}:tell\n")
+    (watched.path / "current_tracer").write_text("function_graph\n")
+    watched.write("hist:keys=stacktrace,common_cpu.log2:vals=__probe_ip.hex", event="events/own/told")
+    watched.run(4)
+    text = (watched.path / "events/own/told/hist").read_text()
+    assert re.search(r"^\{ stacktrace:\n {9}tell\n(?: {9}\S+\n)*, common_cpu: ~ 2\^\d+ *\} hitcount: +", text,
+                     re.M)
+    assert watched.hists("events/own/told")[0][1]["Hits"] == 4
+
+
+def test_a_snapshot_is_taken_of_the_largest(watched):
+    (watched.path / "set_event").write_text("shop:sold\n")
+    watched.write("hist:keys=what:c=count:onmax($c).snapshot() if count < 4")
+    watched.run(9)
+    assert "triggering value { onmax($c) }:          3\ttriggered by event with key: { what: loop" in \
+        (watched.path / SOLD / "hist").read_text()
+    # Each of the three takes what has come since the one before.
+    assert re.findall(r" sold: count=(\d+)", (watched.path / "snapshot").read_text()) == ["3"]
+    assert re.findall(r" sold: count=(\d+)", (watched.path / "trace").read_text()) == ["4", "5", "6", "7", "8"]
+
+
+def test_a_field_of_the_matched_event_comes_by_a_variable_of_its_own(watched):
+    """As Linux makes it: a histogram with the same keys and the same filter, which goes with the other."""
+    first = "hist:keys=common_pid:ts0=common_timestamp if count != 1"
+    second = "hist:keys=common_pid:lat=common_timestamp-$ts0:onmatch(shop.sold).trace(seen,count,arg1)"
+    watched.append("synthetic_events", "seen int count; s64 value")
+    watched.write(first)
+    for bad in ("price", "nosuch"):
+        with pytest.raises(OSError):
+            watched.write(second.replace("count,", f"{bad},"), HEARD)
+    with pytest.raises(OSError):
+        watched.write(second.replace("keys=common_pid", "keys=common_pid,common_cpu"), HEARD)
+    watched.write(second, HEARD)
+    assert (watched.path / SOLD / "trigger").read_text().splitlines()[1] == (
+        "hist:keys=common_pid:vals=hitcount:synthetic_count=count:sort=hitcount:size=2048 if count != 1 [active]")
+    watched.write("hist:keys=count,value:sort=count", "events/synthetic/seen")
+    watched.run(4)
+    assert list(watched.hists("events/synthetic/seen")[0][0]) == [f"count: {i:10}, value: {i:10}" for i in (0, 2, 3)]
+    watched.write("!" + second, HEARD)
+    assert len((watched.path / SOLD / "trigger").read_text().splitlines()) == 1
+    watched.write("!" + first)
+    watched.run(1)

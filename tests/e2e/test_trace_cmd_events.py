@@ -54,3 +54,12 @@ def test_events_of_an_instance_are_shown_recorded_and_reset(watched):
     shown = trace_cmd(watched, "report", "-i", "events.dat")
     assert re.findall(r"^rec: .* sold: +count=(\d)", shown, re.M) == ["0", "1", "2"]
     assert "sold" not in (watched.path / "trace").read_text()
+
+
+def test_events_that_histograms_make_are_recorded_and_reported(watched):
+    watched.append("synthetic_events", "seen int count; char what[16]")
+    watched.write("hist:keys=what:onmatch(shop.sold).trace(seen,count,what)")
+    assert "synthetic:seen\n" in trace_cmd(watched, "list", "-e")
+    record(watched, "-e", "synthetic:seen")
+    shown = trace_cmd(watched, "report", "-i", "events.dat")
+    assert re.findall(r" seen: +count=(\d), what=loop$", shown, re.M) == ["0", "1", "2"]

@@ -42,7 +42,10 @@ class Watched:
         assert " bad 0 " in self.process.stdout.readline()
 
     def write(self, text, event=SOLD):
-        with open(self.path / event / "trigger", "a", encoding="utf-8") as file:
+        self.append(f"{event}/trigger", text)
+
+    def append(self, name, text):
+        with open(self.path / name, "a", encoding="utf-8", buffering=1) as file:
             file.write(text + "\n")
 
     def hists(self, event=SOLD):

@@ -186,7 +186,7 @@ static int crash(void)
 	return 0;
 }
 
-/* Until a line comes. */
+/* As many times as a line says, "threads" or "signals", until there are no lines. */
 static int loop(void)
 {
 	char line[64];
@@ -197,6 +197,11 @@ static int loop(void)
 	fflush(stdout);
 	alarm(100);
 	while (fgets(line, sizeof(line), stdin)) {
+		if (line[0] == 't' || line[0] == 's') {
+			line[0] == 't' ? storm() : signals();
+			fflush(stdout);
+			continue;
+		}
 		times = atol(line);
 		for (long i = 0; i < times; i++) {
 			tell((int)i, "loop", 1, 1);

@@ -433,9 +433,22 @@ def a_histogram(chance, fields=("a", "b")):
     """A trigger that counts an event, of these fields; some tables are too small for all keys."""
     field = chance.choice(fields)
     key = chance.choice([field, f"{field}.log2", f"{field}.buckets=16", f"{field},common_pid", "common_pid.execname",
-                         "common_cpu", f"common_pid,{chance.choice(fields)}"])
+                         "common_cpu", f"common_pid,{chance.choice(fields)}", "stacktrace"])
     return (f"hist:keys={key}" + chance.choice(["", "", f":vals={field}"]) +
-            chance.choice(["", ":size=128", ":size=16384"]) + chance.choice(["", "", f" if {field} > 100"]))
+            chance.choice(["", ":size=128", ":size=16384"]) +
+            chance.choice(["", "", "", f":m={field}:onmax($m).save(common_pid,common_cpu)",
+                           f":c={field}:onchange($c).save(common_cpu)", f":m={field}:onmax($m).snapshot()"]) +
+            chance.choice(["", "", f" if {field} > 100"]))
+
+
+def a_pair(chance, first, second, made="made", name="ts"):
+    """Two histograms, of which one reads a variable that the other one sets."""
+    key = chance.choice(["common_pid", "common_pid", "common_cpu"])
+    value = chance.choice(["common_timestamp", "common_timestamp.usecs"])
+    action = chance.choice([f":onmatch({first.replace('/', '.')}).trace({made},${name}_lat)"] * bool(made) + [
+        f":onmax(${name}_lat).save(common_pid)", f":onchange(${name}_lat).save(common_cpu)"])
+    return [(first, f"hist:keys={key}:{name}={value}"),
+            (second, f"hist:keys={key}:{name}_lat={value}-{first.replace('/', '.')}.${name}{action}")]
 
 
 def way_hists(case, chance):
@@ -447,6 +460,11 @@ def way_hists(case, chance):
                                        (f"{name}%return", "a=$retval:u64 b=$retval:u32")])
         options += ["--probe", f"x{number}={place} {fields}", "-e", f"probe_program:x{number}", "--trigger",
                     a_histogram(chance)]
+        if number > 0 and chance.random() < 0.5:
+            events = [f"probe_program/x{number - 1}", f"probe_program/x{number}"]
+            chance.shuffle(events)
+            for event, text in a_pair(chance, *events, made=None, name=f"ts{number}"):
+                options += ["-e", event.replace("/", ":"), "--trigger", text]
     tracer = chance.choice([["-p", "nop"], ["-p", "function_graph"], ["-p", "function"]])
     recorded(case, "hists", *options, *tracer, *chance.choice([[], ["--breakpoints"], ["-b", "64K"]]),
              counts="function_graph" in tracer)
@@ -462,6 +480,17 @@ def change_events(chance, probes):
         ("raw_syscalls/sys_enter", ("id", "common_pid")), ("raw_syscalls/sys_exit", ("id", "ret")),
         (f"syscalls/sys_enter_{calls}", ("common_pid", "common_cpu")), (f"syscalls/sys_exit_{calls}", ("ret",))])
     own = a_histogram(chance, fields)
+    if chance.random() < 0.3:
+        name, text = chance.choice(a_pair(chance, f"probe_program/x{chance.randrange(max(probes, 1))}", event))
+        return (f"events/{name}/trigger", chance.choice(["", "", "", "!"]) + text), f"events/{name}/hist"
+    if chance.random() < 0.2:
+        return chance.choice([
+            *(3 * [("synthetic_events", "made u64 lat")]), ("synthetic_events", "!made"),
+            ("events/synthetic/made/enable", chance.choice("01")), ("events/synthetic/made/filter", "lat > 9"),
+            ("events/synthetic/made/trigger", "hist:keys=lat.log2"),
+            ("events/synthetic/made/trigger", "hist:keys=lat.log2:onmatch(synthetic.made).made(lat)"),
+            ("events/synthetic/made/trigger", chance.choice(["stacktrace:3", "snapshot:1", "!hist:keys=lat.log2"]))
+        ]), "synthetic_events"
     return chance.choice([
         *(4 * [(f"events/{event}/trigger", own)]), (f"events/{event}/trigger", f"!{own}"),
         (f"events/{event}/trigger", f"{own.split(' if ')[0]}:{chance.choice(['clear', 'pause', 'cont'])}"),

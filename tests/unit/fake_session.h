@@ -371,6 +371,50 @@ int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t
 	return GT_ENOENT;
 }
 
+int gt_session_check_hist(struct gt_session *session, const char *word, const char *text,
+			  bool is_new, struct gt_hist_error *error)
+{
+	(void)session;
+	(void)word;
+	(void)text;
+	(void)is_new;
+	(void)error;
+	return 0;
+}
+
+int gt_session_set_synthetic(struct gt_session *session, const char *text, size_t bytes,
+			     struct gt_event_format *event, struct gt_probe_error *error,
+			     struct gt_message *message)
+{
+	(void)session;
+	(void)text;
+	(void)bytes;
+	(void)event;
+	(void)error;
+	(void)message;
+	return GT_EINVAL;
+}
+
+int gt_session_remove_synthetics(struct gt_session *session, const char *name,
+				 struct gt_message *message)
+{
+	(void)session;
+	(void)name;
+	(void)message;
+	return 0;
+}
+
+int gt_session_each_synthetic(struct gt_session *session,
+			      int (*each)(void *data, const struct gt_event_format *event,
+					  bool enabled, const char *reason),
+			      void *data)
+{
+	(void)session;
+	(void)each;
+	(void)data;
+	return 0;
+}
+
 void gt_session_event_hist_free(struct gt_hist_copy *copy)
 {
 	(void)copy;

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* What histograms know of other events and of other histograms' variables (core/trace/hist.h): see
+ * event_rules.h. */
+#include "attach/agent/event_rules.h"
+#include "attach/agent/synthetics.h"
+#include "attach/agent/syscall_events.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_of(const struct gt_event_rule *rule, const char *system, const char *event)
+{
+	const size_t bytes = system ? strlen(system) : 0;
+
+	return !system || (strncmp(rule->word, system, bytes) == 0 && rule->word[bytes] == ':' &&
+			   strcmp(rule->word + bytes + 1, event) == 0);
+}
+
+static bool find_in(const struct gt_hist_use *use, const char *name, struct gt_hist_found *found)
+{
+	return use &&
+	       gt_hist_find_variable(&use->hist, name, (uint32_t)(use->table->offset / 64), found);
+}
+
+static uint32_t find_variable(void *data, const char *system, const char *event, const char *name,
+			      struct gt_hist_found *found)
+{
+	struct gt_event_rules *rules = data;
+	uint32_t count = 0, k;
+	size_t i;
+
+	for (i = 0; i < rules->count; i++) {
+		const struct gt_event_rule *rule = &rules->rules[i];
+
+		if (!is_of(rule, system, event))
+			continue;
+		for (k = 0; k < rule->action_count; k++) {
+			const struct gt_hist_use *use = rule->actions[k].hist;
+
+			if (!find_in(use, name, found))
+				continue;
+			rules->is_waiting |= !use->is_described;
+			count++;
+		}
+	}
+	return count;
+}
+
+static bool find_probe(const struct gt_catalog *catalog, const char *system, const char *name,
+		       struct gt_event_format *found)
+{
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; i < catalog->file_count; i++)
+		for (k = 0; k < catalog->files[i]->probe_count; k++) {
+			const struct gt_catalog_probe *probe = &catalog->files[i]->probes[k];
+
+			if (probe->removed || strcmp(probe->probe->name, name) != 0 ||
+			    strcmp(probe->probe->system, system) != 0)
+				continue;
+			gt_catalog_describe_event(catalog->files[i], k, found);
+			return true;
+		}
+	return false;
+}
+
+static bool find_call(const struct gt_catalog *catalog, const char *system, const char *name,
+		      struct gt_event_format *found)
+{
+	const char *its_system;
+	uint32_t i;
+
+	for (i = 0; catalog->syscall_events && i < gt_syscall_event_count(); i++)
+		if (strcmp(gt_syscall_event_name(i, &its_system), name) == 0 &&
+		    strcmp(its_system, system) == 0) {
+			gt_syscall_event_describe(catalog, i, found);
+			return true;
+		}
+	return false;
+}
+
+static const struct gt_event_format *find_event(void *data, const char *system, const char *name)
+{
+	struct gt_event_rules *rules = data;
+	const struct gt_synthetic_event *synthetic =
+		strcmp(system, GT_EVENT_SYNTHETIC) == 0 ? gt_synthetics_find(rules->catalog, name)
+							: NULL;
+
+	if (synthetic)
+		return &synthetic->definition.format;
+	return find_probe(rules->catalog, system, name, &rules->found) ||
+			       find_call(rules->catalog, system, name, &rules->found)
+		       ? &rules->found
+		       : NULL;
+}
+
+static bool is_alike(void *data, const char *system, const char *event, const struct gt_hist *hist)
+{
+	return gt_event_rules_alike(data, system, event, hist) != NULL;
+}
+
+const struct gt_event_action *gt_event_rules_alike(const struct gt_event_rules *rules,
+						   const char *system, const char *event,
+						   const struct gt_hist *hist)
+{
+	uint32_t k;
+	size_t i;
+
+	for (i = 0; i < rules->count; i++)
+		for (k = 0;
+		     is_of(&rules->rules[i], system, event) && k < rules->rules[i].action_count;
+		     k++) {
+			const struct gt_event_action *action = &rules->rules[i].actions[k];
+
+			if (action->hist && gt_hist_has_same_keys(&action->hist->hist, hist))
+				return action;
+		}
+	return NULL;
+}
+
+struct gt_hist_world gt_event_rules_world(struct gt_event_rules *rules, bool is_new)
+{
+	return (struct gt_hist_world){ find_variable, find_event, is_alike, rules, is_new };
+}
+
+int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, const char *text,
+			      bool is_new, struct gt_hist *hist, struct gt_hist_error *error)
+{
+	const struct gt_hist_world world = gt_event_rules_world(rules, is_new);
+	const char *colon = strchr(word, ':');
+	const struct gt_event_format *found;
+	struct gt_event_format event;
+	char *system = colon ? strndup(word, (size_t)(colon - word)) : NULL;
+	int result = GT_ENOENT;
+
+	*error = (struct gt_hist_error){ 0 };
+	found = system ? find_event(rules, system, colon + 1) : NULL;
+	if (found) {
+		event = *found;
+		result = gt_hist_parse(text, strlen(text), &event, &world, hist, error);
+	}
+	free(system);
+	return result;
+}
+
+/* Each of the fields becomes a variable of a histogram with the keys of one that is there, and its filter. */
+int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hist *hist,
+				const struct gt_hist_use *made_for, struct gt_message *message)
+{
+	const struct gt_event_action *alike;
+	struct gt_event_trigger trigger = { .action = GRAFTRACE_RULE_HIST,
+					    .limit = GRAFTRACE_RULE_UNLIMITED };
+	char text[2 * GT_HIST_BYTES], keys[GT_HIST_BYTES], filter[GT_HIST_BYTES],
+		word[GT_HIST_BYTES];
+	int error = 0;
+	uint32_t i;
+
+	for (i = 0; !error && i < hist->foreign_count; i++) {
+		alike = gt_event_rules_alike(rules, hist->foreign[i].system, hist->foreign[i].event,
+					     hist);
+		if (!alike)
+			return GT_EINVAL;
+		gt_hist_put_key_text(&alike->hist->hist, keys, sizeof(keys));
+		snprintf(text, sizeof(text), "keys=%s:" GT_HIST_FOREIGN_VARIABLE "%s=%s", keys,
+			 hist->foreign[i].field, hist->foreign[i].field);
+		snprintf(word, sizeof(word), "%s:%s", hist->foreign[i].system,
+			 hist->foreign[i].event);
+		snprintf(filter, sizeof(filter), "%s",
+			 alike->trigger.filter ? alike->trigger.filter : "");
+		trigger.filter = *filter ? filter : NULL;
+		trigger.hist = text;
+		error = gt_event_rules_add_hist(rules, word, &trigger, made_for, message);
+	}
+	return error;
+}
+
+/* Whether another histogram reads its variables. */
+bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt_hist_use *use)
+{
+	uint32_t i, k;
+	size_t n;
+
+	for (n = 0; n < rules->count; n++)
+		for (i = 0; i < rules->rules[n].action_count; i++) {
+			const struct gt_hist_use *other = rules->rules[n].actions[i].hist;
+
+			for (k = 0; other && k < other->hist.reference_count; k++)
+				if (other->is_described && use->is_described &&
+				    other->hist.references[k].table == use->table->offset / 64)
+					return true;
+		}
+	return false;
+}
+
+bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthetic)
+{
+	uint32_t i, k;
+	size_t n;
+
+	for (n = 0; n < rules->count; n++)
+		for (i = 0; i < rules->rules[n].action_count; i++) {
+			const struct gt_hist_use *use = rules->rules[n].actions[i].hist;
+
+			for (k = 0; use && k < use->hist.action_count; k++)
+				if (use->hist.actions[k].made &&
+				    strcmp(use->hist.actions[k].made, synthetic) == 0)
+					return true;
+		}
+	return false;
+}
