@@ -19,9 +19,8 @@ static uint32_t utf8_length(const unsigned char *text)
 				: text[0] < 0xf0 ? 3
 				: text[0] < 0xf5 ? 4
 						 : 0;
-	uint32_t i;
 
-	for (i = 1; i < length; i++)
+	for (uint32_t i = 1; i < length; i++)
 		if ((text[i] & 0xc0) != 0x80)
 			return 0;
 	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
@@ -120,9 +119,8 @@ static void print_function(const struct gt_function_list *list, struct gt_object
 static void print_ways(const struct gt_list_counts *counts)
 {
 	const char *before = "";
-	uint32_t i;
 
-	for (i = GT_PLAN_NONE + 1; i <= GT_PLAN_BREAKPOINT; i++) {
+	for (uint32_t i = GT_PLAN_NONE + 1; i <= GT_PLAN_BREAKPOINT; i++) {
 		if (!counts->ways[i])
 			continue;
 		printf("%s%s %u", before, gt_plan_way_name(i), counts->ways[i]);
@@ -149,11 +147,9 @@ static void print_summary(const char *what, const struct gt_list_counts *counts)
 
 static void print_json_counts(const struct gt_list_counts *counts)
 {
-	uint32_t i;
-
 	printf("{\"functions\":%u,\"traceable\":%u,\"entry_only\":%u,\"prepared\":%u",
 	       counts->functions, traceable(counts), counts->entry_only, counts->prepared);
-	for (i = GT_PLAN_NONE; i <= GT_PLAN_BREAKPOINT; i++)
+	for (uint32_t i = GT_PLAN_NONE; i <= GT_PLAN_BREAKPOINT; i++)
 		printf(",\"%s\":%u", gt_plan_way_name(i), counts->ways[i]);
 	putchar('}');
 }
@@ -162,7 +158,6 @@ void gt_function_list_object(struct gt_function_list *list, struct gt_object *ob
 {
 	const uint8_t *build_id;
 	const uint32_t bytes = gt_object_build_id(object, &build_id);
-	uint32_t i;
 
 	list->counts = (struct gt_list_counts){ 0 };
 	if (list->format == GT_LIST_CSV)
@@ -178,7 +173,7 @@ void gt_function_list_object(struct gt_function_list *list, struct gt_object *ob
 		print_json_string(gt_object_path(object));
 		fputs(",\"build_id\":\"", stdout);
 	}
-	for (i = 0; i < bytes; i++)
+	for (uint32_t i = 0; i < bytes; i++)
 		printf("%02x", build_id[i]);
 	fputs(list->format == GT_LIST_TEXT ? "\n" : "\",\"functions\":[", stdout);
 }

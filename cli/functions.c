@@ -75,7 +75,6 @@ static int list_object(struct gt_function_list *list, struct gt_object *object, 
 	struct gt_message message = { "" };
 	struct gt_hook hooks[GT_HOOKS_MAX];
 	struct gt_plan *plan;
-	uint32_t i;
 
 	if (gt_plan_create(object, &plan, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
@@ -89,7 +88,7 @@ static int list_object(struct gt_function_list *list, struct gt_object *object, 
 	gt_function_list_object(list, object);
 	if (!isatty(STDOUT_FILENO))
 		gt_progress_start("planning", count, "functions");
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct gt_plan_entry entry;
 
 		gt_progress_at(i);
@@ -115,13 +114,12 @@ static int list_libraries(struct gt_function_list *list, const struct gt_object 
 	struct gt_message message = { "" };
 	struct gt_libraries libraries;
 	int result = GT_EXIT_DONE;
-	uint32_t i;
 
 	if (gt_libraries_find(program, &libraries, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
-	for (i = 0; i < libraries.count && result == GT_EXIT_DONE; i++) {
+	for (uint32_t i = 0; i < libraries.count && result == GT_EXIT_DONE; i++) {
 		const struct gt_library *library = &libraries.list[i];
 		struct gt_object *object;
 
@@ -180,13 +178,12 @@ static int list_mapped(struct gt_function_list *list, struct gt_catalog_file *fi
 		       const struct gt_process *process, enum gt_plan_reason entries_only)
 {
 	struct gt_message message = { "" };
-	uint32_t i;
 
 	if (!entries_only && has_other_resolver(file, bias, process))
 		entries_only = GT_REASON_V8_RESOLVER;
 	gt_catalog_hooks(file);
 	gt_function_list_object(list, file->object);
-	for (i = 0; i < file->function_count; i++) {
+	for (uint32_t i = 0; i < file->function_count; i++) {
 		const struct gt_plan_entry *planned;
 		uint8_t there[GT_PLAN_ORIGINAL_MAX];
 		struct gt_plan_entry entry;
@@ -222,11 +219,10 @@ static enum gt_plan_reason copied_stacks(const struct gt_process *process,
 {
 	enum gt_plan_reason reason = GT_REASON_NONE;
 	struct gt_catalog catalog;
-	size_t i;
 
 	gt_catalog_init(&catalog);
 	catalog.breakpoints = breakpoints;
-	for (i = 0; i < maps->count && !reason; i++) {
+	for (size_t i = 0; i < maps->count && !reason; i++) {
 		const struct gt_map *map = &maps->entries[i];
 		struct gt_catalog_file *file;
 
@@ -246,11 +242,11 @@ static int list_maps(struct gt_function_list *list, const struct gt_process *pro
 	struct gt_message message = { "" };
 	struct gt_catalog catalog;
 	int result = GT_EXIT_DONE;
-	size_t i, known;
+	size_t known;
 
 	gt_catalog_init(&catalog);
 	catalog.breakpoints = breakpoints;
-	for (i = 0; i < maps->count && result == GT_EXIT_DONE; i++) {
+	for (size_t i = 0; i < maps->count && result == GT_EXIT_DONE; i++) {
 		const struct gt_map *map = &maps->entries[i];
 		struct gt_catalog_file *file;
 		uint64_t address;
@@ -307,9 +303,8 @@ static int list_process(struct gt_function_list *list, pid_t pid, bool libraries
 static int take_format(const char *text, enum gt_list_format *format)
 {
 	static const char *const names[] = { "text", "csv", "json" };
-	uint32_t i;
 
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		if (strcmp(text, names[i]) == 0) {
 			*format = (enum gt_list_format)i;
 			return 0;

@@ -424,9 +424,8 @@ static int follow(const struct arguments *arguments, struct gt_session *session,
 static void say_untraced(struct gt_session *session)
 {
 	struct gt_session_untraced untraced;
-	uint32_t i;
 
-	for (i = 0; gt_session_untraced(session, i, &untraced); i++)
+	for (uint32_t i = 0; gt_session_untraced(session, i, &untraced); i++)
 		gt_complain(NAME, "process %d runs untraced: %s", (int)untraced.pid, untraced.why);
 }
 

@@ -96,13 +96,12 @@ static int each_event(struct dat *dat, const char *system, bool named, bool writ
 	struct gt_control_entry event;
 	char path[EVENT_PATH_BYTES];
 	int error = GT_OK;
-	uint32_t i;
 
 	snprintf(path, sizeof(path), "events/%s", system);
 	if (gt_control_find(dat->target, path, strlen(path), &directory) != GT_OK)
 		return GT_OK;
-	for (i = 0; error == GT_OK && gt_control_list_next(&directory, &walk, i, &event) == GT_OK;
-	     i++) {
+	for (uint32_t i = 0;
+	     error == GT_OK && gt_control_list_next(&directory, &walk, i, &event) == GT_OK; i++) {
 		if (!is_directory(&event))
 			continue;
 		++*count;
@@ -124,12 +123,11 @@ static int each_system(struct dat *dat, bool write, uint64_t *count)
 	struct gt_control_node directory;
 	struct gt_control_entry system;
 	int error = GT_OK;
-	uint32_t i;
 
 	if (gt_control_find(dat->target, "events", 6, &directory) != GT_OK)
 		return GT_OK;
-	for (i = 0; error == GT_OK && gt_control_list_next(&directory, &walk, i, &system) == GT_OK;
-	     i++)
+	for (uint32_t i = 0;
+	     error == GT_OK && gt_control_list_next(&directory, &walk, i, &system) == GT_OK; i++)
 		if (is_directory(&system) && strcmp(system.name, "ftrace") != 0)
 			error = each_event(dat, system.name, true, write, count);
 	return error;

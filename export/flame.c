@@ -87,7 +87,7 @@ int gt_flame_write(const struct gt_flame *flame, struct gt_out *out)
 {
 	const struct gt_tree *tree = flame->tree;
 	double place[GT_TREE_DEPTH_MAX + 2] = { 0 }; /* by depth: where the next frame begins */
-	uint32_t deepest = 0, at;
+	uint32_t deepest = 0;
 
 	double all = (double)tree->nodes[0].total, unit = all > 0 ? WIDTH / all : 0;
 	for (uint32_t i = 1; i < tree->count; i++)
@@ -106,7 +106,7 @@ int gt_flame_write(const struct gt_flame *flame, struct gt_out *out)
 		      HEAD + (deepest + 1) * ROW);
 	gt_out_xml(out, flame->title);
 	gt_out_text(out, "</text>\n");
-	for (at = tree->nodes[0].child; at != 0;) {
+	for (uint32_t at = tree->nodes[0].child; at != 0;) {
 		const struct gt_tree_node *node = &tree->nodes[at];
 		double width = (double)node->total * unit, x = place[node->depth];
 

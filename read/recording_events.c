@@ -47,7 +47,6 @@ int gt_recording_add_event(struct gt_recording *recording, const uint8_t *payloa
 	const size_t each = sizeof(struct graftrace_file_event_field);
 	struct graftrace_file_event head;
 	struct gt_recording_event event;
-	uint32_t i;
 
 	if (bytes < sizeof(head)) {
 		*why = "it is too short";
@@ -81,7 +80,7 @@ int gt_recording_add_event(struct gt_recording *recording, const uint8_t *payloa
 		.name = event.strings + head.name,
 		.object = event.strings + head.object,
 	};
-	for (i = 0; i < head.field_count; i++)
+	for (uint32_t i = 0; i < head.field_count; i++)
 		if (!takes_field(&event.format.fields[i], &event.format.print,
 				 head.number & GRAFTRACE_VALUES, payload + sizeof(head) + i * each,
 				 event.strings, head.string_bytes)) {
@@ -98,10 +97,10 @@ int gt_recording_event(const struct gt_recording *recording, uint32_t number,
 		       struct gt_event_format *format)
 {
 	const uint32_t count = recording->event_count;
-	uint32_t i, at;
+	uint32_t at;
 
 	/* Numbers usually follow one another: the first comparison hits. */
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		at = (number - recording->events[0].format.number + i) % count;
 		if (recording->events[at].format.number == number) {
 			*format = recording->events[at].format;
@@ -122,9 +121,7 @@ int gt_recording_event_at(const struct gt_recording *recording, uint32_t index,
 
 void gt_recording_free_events(struct gt_recording *recording)
 {
-	uint32_t i;
-
-	for (i = 0; i < recording->event_count; i++)
+	for (uint32_t i = 0; i < recording->event_count; i++)
 		free(recording->events[i].strings);
 	free(recording->events);
 }

@@ -372,9 +372,7 @@ static bool has_word(const char *list, const char *name)
 enum gt_syscall_way gt_syscall_way_of(const char *call, const char *argument,
 				      const struct gt_syscall_words **words)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		if (has_word(rules[i].arguments, argument) &&
 		    (!*rules[i].calls || has_word(rules[i].calls, call))) {
 			*words = &rules[i].words;
@@ -414,9 +412,7 @@ bool gt_syscall_fcntl_argument(uint64_t command, const struct gt_syscall_words *
 
 const char *gt_syscall_program_name(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(program_names) / sizeof(program_names[0]); i++)
+	for (size_t i = 0; i < sizeof(program_names) / sizeof(program_names[0]); i++)
 		if (strcmp(name, program_names[i][0]) == 0)
 			return program_names[i][1];
 	return name;

@@ -31,10 +31,9 @@ void gt_syscall_put_quoted(struct gt_syscall_output *output, const char *text, s
 			   bool cut)
 {
 	static const char letters[] = "tnvfr"; /* 9 … 13 */
-	size_t i;
 
 	gt_syscall_put(output, "\"");
-	for (i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		const unsigned char c = (unsigned char)text[i];
 		const bool digit = i + 1 < bytes && text[i + 1] >= '0' && text[i + 1] <= '7';
 

@@ -14,7 +14,6 @@
 static void put_signals(struct gt_syscall_output *output, uint64_t set)
 {
 	bool any = false;
-	int i;
 
 	/* As strace: a set of nearly all by those that are missing. */
 	if (__builtin_popcountll(set) > 32) {
@@ -22,7 +21,7 @@ static void put_signals(struct gt_syscall_output *output, uint64_t set)
 		set = ~set;
 	}
 	gt_syscall_put(output, "[");
-	for (i = 1; i <= 64; i++) {
+	for (int i = 1; i <= 64; i++) {
 		const char *name = i < 32 ? sigabbrev_np(i) : NULL;
 
 		if (!(set >> (i - 1) & 1))
@@ -131,9 +130,7 @@ static void put_action(struct gt_syscall_output *output, const char *bytes)
 
 static void put_limit(struct gt_syscall_output *output, const char *bytes)
 {
-	size_t i;
-
-	for (i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		const uint64_t limit = gt_syscall_word_at(bytes, 8 * i, 8);
 
 		gt_syscall_put(output, i ? ", rlim_max=" : "{rlim_cur=");

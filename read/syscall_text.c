@@ -35,9 +35,8 @@ static bool find_behind(const struct call *call, const char *name, struct gt_eve
 static uint64_t value_of(const struct call *call, const char *name)
 {
 	struct gt_event_value value;
-	uint32_t i;
 
-	for (i = 0; i < call->format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+	for (uint32_t i = 0; i < call->format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		if (strcmp(call->format->fields[i].name, name) == 0) {
 			gt_event_value(call->format, call->record, i, &value);
 			return value.kind == GT_EVENT_NUMBER ? value.number : 0;
@@ -186,10 +185,8 @@ static bool is_left_out(const struct call *call, const char *name)
 
 static void put_enter(struct gt_syscall_output *output, const struct call *call)
 {
-	uint32_t i;
-
 	gt_syscall_put(output, "%s(", call->name);
-	for (i = 1; i < call->format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+	for (uint32_t i = 1; i < call->format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
 		const struct gt_event_field *field = &call->format->fields[i];
 		struct gt_event_value value;
 
@@ -225,9 +222,8 @@ static const char *type_of_out(const char *field)
 		{ "__uoss_val", "stack_t *" },
 		{ "__name_val", "struct new_utsname *" },
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(field, types[i][0]) == 0)
 			return types[i][1];
 	return "char *";

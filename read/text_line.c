@@ -371,9 +371,7 @@ static inline bool read_cpu(const char **p, const char *end, struct gt_text_line
 /* Parses any choice of columns; p at the line's first byte that is not blank. */
 static void columns(const char *p, const char *end, struct gt_text_line *line)
 {
-	int i;
-
-	for (i = 0; i < COLUMNS_MAX; i++) {
+	for (int i = 0; i < COLUMNS_MAX; i++) {
 		const char *bar;
 		const char *stop;
 		uint64_t ns;

@@ -49,9 +49,7 @@ static bool add_row(struct gt_recorded_events *events, enum gt_control_event_fil
 
 static bool is_first_of_system(const struct gt_recorded_events *events, uint32_t index)
 {
-	uint32_t i;
-
-	for (i = 0; i < index; i++)
+	for (uint32_t i = 0; i < index; i++)
 		if (strcmp(events->formats[i].system, events->formats[index].system) == 0)
 			return false;
 	return true;
@@ -65,14 +63,12 @@ static bool is_part(const char *name)
 
 static int make_rows(struct gt_recorded_events *events)
 {
-	uint32_t i;
-
 	events->files = calloc(ROWS_MOST * (events->count + 1ul), sizeof(*events->files));
 	events->paths = calloc(ROWS_MOST * (events->count + 1ul), sizeof(*events->paths));
 	if (!events->files || !events->paths)
 		return GT_ENOMEM;
 	events->group.files = events->files;
-	for (i = 0; i < events->count; i++) {
+	for (uint32_t i = 0; i < events->count; i++) {
 		const struct gt_event_format *format = &events->formats[i];
 
 		if (!is_part(format->system) || !is_part(format->name))
@@ -92,7 +88,7 @@ int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recordi
 {
 	const uint32_t all = gt_recording_info(recording)->events;
 	struct gt_event_format format;
-	uint32_t i, k;
+	uint32_t k;
 
 	*events = (struct gt_recorded_events){ .count = 0 };
 	events->formats = calloc(all + 1ul, sizeof(*events->formats));
@@ -101,7 +97,7 @@ int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recordi
 		gt_recorded_events_fini(events);
 		return GT_ENOMEM;
 	}
-	for (i = 0; gt_recording_event_at(recording, i, &format) == GT_OK; i++) {
+	for (uint32_t i = 0; gt_recording_event_at(recording, i, &format) == GT_OK; i++) {
 		if (format.number & GRAFTRACE_VALUES)
 			continue;
 		for (k = 0; k < events->count && !is_same(&events->formats[k], &format); k++)
@@ -120,9 +116,7 @@ int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recordi
 
 void gt_recorded_events_fini(struct gt_recorded_events *events)
 {
-	uint32_t i;
-
-	for (i = 0; events->paths && i < events->group.count; i++)
+	for (uint32_t i = 0; events->paths && i < events->group.count; i++)
 		free(events->paths[i]);
 	free(events->paths);
 	free(events->files);

@@ -6,14 +6,12 @@
 
 int gt_askers_find(struct gt_catalog_file *file)
 {
-	uint32_t index;
-
 	if (file->askers)
 		return 0;
 	file->askers = calloc(file->function_count + 1, 1);
 	if (!file->askers)
 		return GT_ENOMEM;
-	for (index = 0; index < file->function_count; index++)
+	for (uint32_t index = 0; index < file->function_count; index++)
 		file->askers[index] = gt_plan_asks_caller(file->plan, index);
 	return 0;
 }

@@ -17,9 +17,7 @@
 /* Whether functions of any library are traced: these run before the libraries have started. */
 static bool takes_libraries(const struct gt_tracee *tracee, const struct gt_selection *selection)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count; i++)
+	for (size_t i = 0; i < tracee->object_count; i++)
 		if (!tracee->objects[i]->program &&
 		    gt_selection_takes_file(selection, tracee->objects[i]->file))
 			return true;
@@ -28,9 +26,7 @@ static bool takes_libraries(const struct gt_tracee *tracee, const struct gt_sele
 
 bool gt_copying_find(struct gt_tracee *tracee, const struct gt_selection *selection)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count && !tracee->copies; i++) {
+	for (size_t i = 0; i < tracee->object_count && !tracee->copies; i++) {
 		const struct gt_tracee_object *object = tracee->objects[i];
 
 		if (object->fresh)
@@ -63,11 +59,10 @@ static int note_frame(void *data, const struct gt_frame_place *frame)
 /* Whether a thread stands where it may take a slot yet. */
 static int look(struct gt_detach *out, const struct gt_stopped_threads *threads, pid_t waits)
 {
-	size_t i;
 	int error = gt_process_maps(out->process->pid, &out->maps, NULL);
 
 	out->inside = false;
-	for (i = 0; !error && i < threads->count; i++) {
+	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct user_regs_struct registers;
 
 		if (threads->tids[i] == waits || gt_thread_registers(threads->tids[i], &registers))
@@ -85,9 +80,8 @@ static int look(struct gt_detach *out, const struct gt_stopped_threads *threads,
 static void let_look(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	const uint32_t yes = 1;
-	size_t i;
 
-	for (i = 0; i < threads->count; i++) {
+	for (size_t i = 0; i < threads->count; i++) {
 		struct user_regs_struct registers;
 		uint64_t owner;
 
@@ -102,7 +96,7 @@ static void let_look(struct gt_detach *out, const struct gt_stopped_threads *thr
 int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 {
 	struct gt_detach *out = calloc(1, sizeof(*out));
-	int error = out ? 0 : GT_ENOMEM, round;
+	int error = out ? 0 : GT_ENOMEM;
 
 	if (error)
 		return error;
@@ -110,7 +104,7 @@ int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 	out->tracee = tracee;
 	out->image = tracee->agent.image;
 	out->header = tracee->agent.header;
-	for (round = 0; !error && round < ROUNDS; round++) {
+	for (int round = 0; !error && round < ROUNDS; round++) {
 		const struct timespec pause = { 0, 1000000 };
 		struct gt_stopped_threads threads;
 

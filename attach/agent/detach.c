@@ -38,9 +38,7 @@
 
 uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *maps)
 {
-	size_t i;
-
-	for (i = 0; i < maps->count; i++) {
+	for (size_t i = 0; i < maps->count; i++) {
 		const struct gt_map *map = &maps->entries[i];
 		struct graftrace_agent_image header;
 
@@ -142,9 +140,7 @@ bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address)
 
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < out->state.region_count; i++)
+	for (uint32_t i = 0; i < out->state.region_count; i++)
 		if (address - out->state.regions[i].start < out->state.regions[i].bytes)
 			return true;
 	return false;
@@ -224,7 +220,7 @@ static int undo_patch(struct gt_detach *out, struct gt_editor *code,
 {
 	static const uint8_t nop5[5] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 	const uint8_t *bytes;
-	uint32_t i, same = 0;
+	uint32_t same = 0;
 
 	if (!patch->bytes || patch->bytes > sizeof(patch->original))
 		return 0;
@@ -237,7 +233,7 @@ static int undo_patch(struct gt_detach *out, struct gt_editor *code,
 		return gt_editor_put(code, patch->address, patch->original, patch->bytes);
 	/* A breakpoint in the midst of our bytes, which will put one of them back some day? Or
 	 * another object at the same place? */
-	for (i = 0; i < patch->bytes; i++)
+	for (uint32_t i = 0; i < patch->bytes; i++)
 		same += bytes[i] == patch->patched[i];
 	if (same + 1 >= patch->bytes) {
 		out->foreign = true;
@@ -273,12 +269,11 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 static int undo_code(struct gt_detach *out, enum keep keep)
 {
 	struct gt_editor *code = malloc(sizeof(*code));
-	int error = code ? 0 : GT_ENOMEM, pass;
-	uint32_t i;
+	int error = code ? 0 : GT_ENOMEM;
 
 	out->lookup_count = 0;
-	for (pass = 0; !error && pass < 2; pass++) {
-		for (i = 0; !error && i < out->state.region_count; i++) {
+	for (int pass = 0; !error && pass < 2; pass++) {
+		for (uint32_t i = 0; !error && i < out->state.region_count; i++) {
 			uint64_t start = out->state.regions[i].start;
 			uint64_t bytes = out->state.regions[i].bytes;
 			struct graftrace_region page;

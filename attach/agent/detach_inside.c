@@ -44,9 +44,7 @@ static bool is_ours(const void *data, uint64_t address)
 /* Within the instructions that a lookup's patch covers: they are not there yet. */
 static bool is_kept(const struct gt_detach *out, uint64_t place)
 {
-	uint32_t i;
-
-	for (i = 0; !out->lookups_gone && i < out->lookup_count; i++)
+	for (uint32_t i = 0; !out->lookups_gone && i < out->lookup_count; i++)
 		if (place - out->lookups[i] < 32)
 			return true;
 	return false;
@@ -110,11 +108,9 @@ bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address)
  * is looked up), the region's unwind data, a place in the mirror. */
 static bool is_held(const struct gt_detach *out, uint64_t word)
 {
-	uint32_t i;
-
 	if (word < 65536 || word >= GT_DETACH_HIGHEST)
 		return false;
-	for (i = 0; i < out->state.region_count; i++)
+	for (uint32_t i = 0; i < out->state.region_count; i++)
 		if (word - out->state.regions[i].start < GT_DETACH_PAGE)
 			return true;
 	return gt_detach_is_stub_return(out, word) || gt_detach_is_stub_return(out, word + 1) ||
@@ -197,9 +193,7 @@ static uint64_t ticks_of(pid_t tid)
 
 static struct gt_seen_thread *seen_thread(struct gt_detach *out, pid_t tid)
 {
-	size_t i;
-
-	for (i = 0; i < out->thread_count; i++)
+	for (size_t i = 0; i < out->thread_count; i++)
 		if (out->threads[i].tid == tid)
 			return &out->threads[i];
 	if (out->thread_count == out->thread_room) {
@@ -285,16 +279,15 @@ static int look_at_stacks(struct looker *looker, const struct gt_stopped_threads
 {
 	struct gt_detach *out = looker->out;
 	const struct gt_map *last = NULL;
-	size_t i, k;
 	int error = 0;
 
 	looker->frames = false;
-	for (i = 0; !error && i < out->granule_count; i++) {
+	for (size_t i = 0; !error && i < out->granule_count; i++) {
 		uint64_t low = gt_detach_stack_of(&out->granules[i]);
 		const struct gt_map *stack = gt_maps_find(&out->maps, low);
 		bool used = !stack || stack == last;
 
-		for (k = 0; !used && k < threads->count; k++) {
+		for (size_t k = 0; !used && k < threads->count; k++) {
 			struct user_regs_struct registers;
 
 			used = gt_thread_registers(threads->tids[k], &registers) == 0 &&
@@ -315,7 +308,6 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 {
 	struct looker *looker = calloc(1, sizeof(*looker));
 	bool left = true;
-	size_t i;
 	int error = 0;
 
 	*clean = false;
@@ -324,7 +316,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	looker->out = out;
 	out->inside = out->state.called_out != 0;
 	out->walking = out->state.walking != 0;
-	for (i = 0; !error && i < threads->count; i++) {
+	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
 
 		error = seen ? look_at_thread(looker, seen) : GT_ENOMEM;
@@ -338,7 +330,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	/* Once and for all: a new thread comes from one that has left, and no slot was left. */
 	out->quiet = out->quiet || (!error && left && !looker->frames && !out->left.count);
 	*clean = out->quiet;
-	for (i = 0; !error && out->quiet && i < threads->count; i++) {
+	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
 
 		error = !seen ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);

@@ -41,10 +41,10 @@ static int unmap_mirror(struct gt_detach *out, struct gt_remote *remote)
 {
 	const uint64_t removed = 1;
 	const struct graftrace_granule *granules = out->granules;
-	size_t count = out->granule_count, i, end;
+	size_t count = out->granule_count, end;
 	int error = 0;
 
-	for (i = 0; !error && i < count; i = end) {
+	for (size_t i = 0; !error && i < count; i = end) {
 		uint64_t taken = granules[i].uses & GRAFTRACE_GRANULE_TAKEN;
 		uint64_t low = gt_detach_stack_of(&granules[i]) ^ GT_DETACH_MIRROR, bytes;
 
@@ -74,17 +74,16 @@ static int unmap_heap(struct gt_detach *out, struct gt_remote *remote)
 	uint64_t at = out->state.mappings;
 	struct graftrace_mappings page;
 	const uint64_t zero = 0;
-	uint64_t i;
-	int error = 0, pages;
+	int error = 0;
 
-	for (pages = 0; !error && at && pages < 65536; pages++) {
+	for (int pages = 0; !error && at && pages < 65536; pages++) {
 		uint64_t head = out->image + out->header.state_offset +
 				offsetof(struct graftrace_agent_state, mappings);
 
 		if (at % GT_DETACH_PAGE || gt_process_read(out->process, at, &page, sizeof(page)))
 			break;
 		/* Entry 0 is this page itself: last. */
-		for (i = 1; !error && i < page.used && i < GRAFTRACE_MAPPINGS; i++) {
+		for (uint64_t i = 1; !error && i < page.used && i < GRAFTRACE_MAPPINGS; i++) {
 			if (!page.entries[i].start)
 				continue;
 			error = gt_process_write(out->process,
@@ -107,9 +106,8 @@ static int unmap_regions(struct gt_detach *out, struct gt_remote *remote)
 {
 	const uint64_t zero = 0;
 	int error = 0;
-	uint32_t i;
 
-	for (i = 0; !error && i < out->state.region_count; i++) {
+	for (uint32_t i = 0; !error && i < out->state.region_count; i++) {
 		uint64_t at = out->image + out->header.state_offset +
 			      offsetof(struct graftrace_agent_state, regions) +
 			      i * sizeof(out->state.regions[0]);
@@ -131,10 +129,9 @@ static bool is_arena(const struct gt_map *map)
 static int unmap_arenas(struct gt_detach *out, struct gt_remote *remote)
 {
 	struct gt_maps maps;
-	size_t i;
 	int error = gt_process_maps(out->process->pid, &maps, NULL);
 
-	for (i = 0; !error && i < maps.count; i++) {
+	for (size_t i = 0; !error && i < maps.count; i++) {
 		const struct gt_map *map = &maps.entries[i];
 		uint64_t header[2] = { 0 }; /* magic, bytes */
 		size_t last = i;
@@ -189,16 +186,15 @@ static int close_descriptors(struct gt_detach *out, struct gt_remote *remote)
 /* The null block, or a block in the agent's heap; else it is the program's own use of %gs. */
 static bool is_our_gs(const struct gt_detach *out, uint64_t base)
 {
-	uint64_t at = out->state.mappings, i;
+	uint64_t at = out->state.mappings;
 	struct graftrace_mappings page;
-	int pages;
 
 	if (base - out->image < out->header.image_bytes)
 		return true;
-	for (pages = 0; at && pages < 65536; pages++, at = page.next) {
+	for (int pages = 0; at && pages < 65536; pages++, at = page.next) {
 		if (at % GT_DETACH_PAGE || gt_process_read(out->process, at, &page, sizeof(page)))
 			return false;
-		for (i = 1; i < page.used && i < GRAFTRACE_MAPPINGS; i++)
+		for (uint64_t i = 1; i < page.used && i < GRAFTRACE_MAPPINGS; i++)
 			if (page.entries[i].start &&
 			    base - page.entries[i].start < page.entries[i].bytes)
 				return true;
@@ -211,11 +207,10 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 {
 	struct gt_remote remote;
 	pid_t tid = threads->tids[0];
-	size_t i;
 	int error, ended, rest, best = 0;
 
 	gt_traps_leave_threads(out->process, &out->state, threads);
-	for (i = 0; i < threads->count; i++) {
+	for (size_t i = 0; i < threads->count; i++) {
 		struct user_regs_struct registers;
 
 		if (gt_thread_registers(threads->tids[i], &registers))

@@ -25,7 +25,7 @@ static int by_key(const void *left, const void *right)
 
 int gt_detach_read_granules(struct gt_detach *out)
 {
-	uint64_t size = out->state.mirror_size, i;
+	uint64_t size = out->state.mirror_size;
 	struct graftrace_granule *table;
 	size_t count = 0;
 
@@ -39,7 +39,7 @@ int gt_detach_read_granules(struct gt_detach *out)
 		return GT_ENOMEM;
 	if (gt_process_read(out->process, out->state.mirror_table, table, size * sizeof(*table)))
 		size = 0;
-	for (i = 0; i < size; i++)
+	for (uint64_t i = 0; i < size; i++)
 		if (table[i].key > 1 && table[i].key < GT_DETACH_HIGHEST >> GRAFTRACE_GRANULE_SHIFT)
 			table[count++] = (struct graftrace_granule){
 				table[i].key, i | (table[i].uses & GRAFTRACE_GRANULE_TAKEN)
@@ -66,14 +66,14 @@ struct writes {
 
 static int flush_writes(struct gt_detach *out, struct writes *writes)
 {
-	size_t i, count = writes->count;
+	size_t count = writes->count;
 	int error = 0;
 
 	writes->count = 0;
 	if (!count || process_vm_writev(out->process->pid, writes->local, count, writes->remote,
 					count, 0) == (ssize_t)(count * 8))
 		return 0;
-	for (i = 0; !error && i < count; i++)
+	for (size_t i = 0; !error && i < count; i++)
 		error = gt_process_write(out->process, (uint64_t)writes->remote[i].iov_base,
 					 &writes->values[i], 8);
 	return error;
@@ -94,13 +94,12 @@ static int add_write(struct gt_detach *out, struct writes *writes, uint64_t addr
 static int put_back_page(struct gt_detach *out, struct writes *writes, uint64_t at)
 {
 	uint64_t mirror[GT_DETACH_PAGE / 8], stack[GT_DETACH_PAGE / 8];
-	size_t i;
 	int error = 0;
 
 	if (gt_process_read(out->process, at ^ GRAFTRACE_MIRROR, mirror, sizeof(mirror)) ||
 	    gt_process_read(out->process, at, stack, sizeof(stack)))
 		return 0;
-	for (i = 0; !error && i < GT_DETACH_PAGE / 8; i++)
+	for (size_t i = 0; !error && i < GT_DETACH_PAGE / 8; i++)
 		if (mirror[i] && gt_detach_is_stub_return(out, stack[i]) &&
 		    !gt_detach_is_stub_return(out, mirror[i]) &&
 		    !gt_detach_leaves(out, at + i * 8)) {
@@ -114,7 +113,7 @@ static int put_back_page(struct gt_detach *out, struct writes *writes, uint64_t 
 int gt_detach_put_back_slots(struct gt_detach *out)
 {
 	const struct graftrace_granule *granules = out->granules;
-	size_t count = out->granule_count, i, page;
+	size_t count = out->granule_count;
 	int error = 0, pagemap;
 	struct writes *writes = malloc(sizeof(*writes));
 	char path[64];
@@ -125,7 +124,7 @@ int gt_detach_put_back_slots(struct gt_detach *out)
 		error = GT_ENOMEM;
 	else
 		writes->count = 0;
-	for (i = 0; !error && i < count; i++) {
+	for (size_t i = 0; !error && i < count; i++) {
 		uint64_t low = gt_detach_stack_of(&granules[i]),
 			 present[GT_DETACH_GRANULE / GT_DETACH_PAGE];
 
@@ -134,7 +133,7 @@ int gt_detach_put_back_slots(struct gt_detach *out)
 			  (off_t)((low ^ GT_DETACH_MIRROR) / GT_DETACH_PAGE * 8)) !=
 		    (ssize_t)sizeof(present))
 			memset(present, 0xff, sizeof(present));
-		for (page = 0; !error && page < GT_DETACH_GRANULE / GT_DETACH_PAGE; page++)
+		for (size_t page = 0; !error && page < GT_DETACH_GRANULE / GT_DETACH_PAGE; page++)
 			if (present[page ^ GRAFTRACE_MIRROR_TURN / GT_DETACH_PAGE] >> 62)
 				error = put_back_page(out, writes, low + page * GT_DETACH_PAGE);
 	}

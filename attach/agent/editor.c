@@ -83,7 +83,7 @@ const uint8_t *gt_editor_look(struct gt_editor *editor, uint64_t address, size_t
 
 int gt_editor_put(struct gt_editor *editor, uint64_t address, const void *bytes, size_t size)
 {
-	size_t offset, page;
+	size_t offset;
 	int error = hold(editor, address, size);
 
 	if (error)
@@ -92,7 +92,7 @@ int gt_editor_put(struct gt_editor *editor, uint64_t address, const void *bytes,
 	if (size == 0 || memcmp(editor->window + offset, bytes, size) == 0)
 		return 0;
 	memcpy(editor->window + offset, bytes, size);
-	for (page = offset / PAGE; page <= (offset + size - 1) / PAGE; page++)
+	for (size_t page = offset / PAGE; page <= (offset + size - 1) / PAGE; page++)
 		editor->dirty |= 1u << page;
 	return 0;
 }

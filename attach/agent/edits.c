@@ -105,9 +105,8 @@ uint64_t gt_edits_new_place(const struct gt_displaced *displaced, uint64_t addre
 static void check(struct gt_edits *edits, struct gt_editor *editor)
 {
 	struct gt_edit *main = NULL;
-	size_t i;
 
-	for (i = 0; i < edits->count; i++) {
+	for (size_t i = 0; i < edits->count; i++) {
 		struct gt_edit *edit = &edits->list[i];
 		const uint8_t *bytes;
 
@@ -127,10 +126,9 @@ static void check(struct gt_edits *edits, struct gt_editor *editor)
 static int write(struct gt_edits *edits, struct gt_editor *editor, bool mains, bool on)
 {
 	const struct gt_edit *main = NULL;
-	size_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < edits->count; i++) {
+	for (size_t i = 0; !error && i < edits->count; i++) {
 		const struct gt_edit *edit = &edits->list[i];
 
 		if (edit->main)
@@ -144,7 +142,6 @@ static int write(struct gt_edits *edits, struct gt_editor *editor, bool mains, b
 int gt_edits_apply(struct gt_edits *edits, const struct gt_process *process)
 {
 	struct gt_editor *editor;
-	size_t i;
 	int error;
 
 	if (!edits->count)
@@ -161,7 +158,7 @@ int gt_edits_apply(struct gt_edits *edits, const struct gt_process *process)
 		error = write(edits, editor, true, false);
 	if (!error)
 		error = write(edits, editor, false, false);
-	for (i = 0; !error && i < edits->count; i++) {
+	for (size_t i = 0; !error && i < edits->count; i++) {
 		struct gt_edit *edit = &edits->list[i];
 
 		if (edit->main && edit->state)

@@ -47,7 +47,7 @@ int gt_signals_handlers(struct gt_tracee *tracee, uint64_t signals, uint64_t han
 	const uint64_t scratch = tracee->agent.image + tracee->agent.header.state_offset +
 				 offsetof(struct graftrace_agent_state, traps.scratch);
 	struct gt_remote remote;
-	int signal, error, ended;
+	int error, ended;
 	pid_t tid;
 
 	memset(handlers, 0, 64 * sizeof(*handlers));
@@ -60,7 +60,7 @@ int gt_signals_handlers(struct gt_tracee *tracee, uint64_t signals, uint64_t han
 	tracee->process.stopped = tid;
 	error = gt_remote_begin(&remote, &tracee->process, tid, message);
 	if (!error) {
-		for (signal = 1; !error && signal <= 64; signal++) {
+		for (int signal = 1; !error && signal <= 64; signal++) {
 			struct gt_signal_action action;
 
 			if (!(signals >> (signal - 1) & 1))

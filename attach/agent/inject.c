@@ -136,9 +136,8 @@ static int send_descriptors(int socket, const struct gt_arena *arena)
 static void note_sockets(struct gt_process *process, uint64_t state, const int32_t *pair)
 {
 	uint64_t passing[2][2] = { { 0 } };
-	int i;
 
-	for (i = 0; pair && i < 2; i++) {
+	for (int i = 0; pair && i < 2; i++) {
 		passing[i][0] = (uint64_t)pair[i];
 		passing[i][1] = gt_proc_socket(process->pid, pair[i]);
 	}
@@ -291,7 +290,6 @@ static int map_aligned(struct gt_remote *remote, const struct gt_arena *arena, c
 	int error = remote_map(remote, 0, room, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &taken, message);
 	bool locked;
-	int i;
 
 	if (error)
 		return error;
@@ -304,7 +302,7 @@ static int map_aligned(struct gt_remote *remote, const struct gt_arena *arena, c
 				(int)remote->process->pid, (unsigned long long)arena->bytes);
 	at = (taken + alignment - 1) & ~(alignment - 1);
 	end = at + arena->bytes;
-	for (i = 0; !error && i < GT_ARENA_PARTS; i++) {
+	for (int i = 0; !error && i < GT_ARENA_PARTS; i++) {
 		const struct gt_arena_part *part = &arena->parts[i];
 
 		error = map_part(remote, part, at, fds[part->host_only ? 0 : 1], locked, message);
@@ -343,9 +341,9 @@ static int pass_descriptors(struct gt_remote *remote, uint64_t state, uint64_t a
 static int map_other(struct gt_remote *remote, const struct gt_arena *arena, uint64_t at,
 		     const int64_t *fds, struct gt_message *message)
 {
-	int error = 0, i;
+	int error = 0;
 
-	for (i = 0; !error && i < GT_ARENA_PARTS; i++)
+	for (int i = 0; !error && i < GT_ARENA_PARTS; i++)
 		if (i == GT_ARENA_OWN || i == GT_ARENA_ANSWERS)
 			error = map_part(remote, &arena->parts[i], at,
 					 fds[arena->parts[i].host_only ? 0 : 1], false, message);
@@ -395,12 +393,12 @@ static void find_stack(pid_t pid, uint64_t pointer, struct graftrace_agent_state
 	const struct gt_map *stack;
 	struct gt_maps maps;
 	uint64_t below, size;
-	size_t i;
 
 	if (gt_process_maps(pid, &maps, NULL))
 		return;
 	stack = gt_maps_find(&maps, pointer);
-	for (i = 0; i < maps.count; i++) /* at an attach the pointer may be another thread's */
+	for (size_t i = 0; i < maps.count;
+	     i++) /* at an attach the pointer may be another thread's */
 		if (strcmp(maps.entries[i].path, "[stack]") == 0)
 			stack = &maps.entries[i];
 	if (stack) {
@@ -531,9 +529,9 @@ static uint64_t state_address(const struct gt_agent *agent)
 static int map_region(struct gt_remote *remote, uint64_t low, uint64_t high, uint64_t bytes,
 		      uint64_t *start, struct gt_message *message)
 {
-	int tries, error = 0;
+	int error = 0;
 
-	for (tries = 0; tries < 8; tries++) {
+	for (int tries = 0; tries < 8; tries++) {
 		struct gt_maps maps;
 		uint64_t got;
 

@@ -41,11 +41,9 @@ static uint64_t state_at(const struct gt_agent *agent)
 /* Within code that keeps addresses of the arena in registers. Stubs and moved code do not. */
 static bool is_inside(const struct gt_agent *agent, uint64_t rip)
 {
-	uint32_t i;
-
 	if (rip - agent->image < agent->header.image_bytes)
 		return true;
-	for (i = 0; i < agent->region_count; i++)
+	for (uint32_t i = 0; i < agent->region_count; i++)
 		if (rip - agent->regions[i].start < GRAFTRACE_REGION_STUBS_OFFSET)
 			return true;
 	return false;
@@ -116,9 +114,8 @@ static int wipe(struct gt_tracee *tracee)
 						     offsetof(struct graftrace_agent_state, blocks),
 					     chunks, sizeof(chunks))
 			   : GT_ENOMEM;
-	size_t i;
 
-	for (i = 0; !error && i < GRAFTRACE_BLOCK_CHUNKS && chunks[i]; i++)
+	for (size_t i = 0; !error && i < GRAFTRACE_BLOCK_CHUNKS && chunks[i]; i++)
 		error = gt_process_write(&tracee->process, chunks[i], zeroes, bytes);
 	if (!error)
 		error = gt_process_write(&tracee->process, agent->image + agent->header.fork_offset,

@@ -54,9 +54,9 @@ static void put(struct gt_names *names, const char *name, uint32_t index)
 static int make(struct gt_catalog_file *file)
 {
 	struct gt_names *names = &file->names;
-	uint32_t count = 0, size = 16, i;
+	uint32_t count = 0, size = 16;
 
-	for (i = 0; i < file->function_count; i++)
+	for (uint32_t i = 0; i < file->function_count; i++)
 		count += 1 + (gt_object_function_name(file->object, i) !=
 			      gt_object_function(file->object, i)->name);
 	while (size / 2 < count)
@@ -65,7 +65,7 @@ static int make(struct gt_catalog_file *file)
 	if (!names->slots)
 		return GT_ENOMEM;
 	names->mask = size - 1;
-	for (i = 0; i < file->function_count; i++) {
+	for (uint32_t i = 0; i < file->function_count; i++) {
 		const char *plain = gt_object_function(file->object, i)->name;
 		const char *shown = gt_object_function_name(file->object, i);
 

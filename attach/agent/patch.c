@@ -31,11 +31,10 @@ static const uint8_t stub_targets[] = { 1, 7, 17, 27 };
 static bool is_same_code(const uint8_t *left, const uint8_t *right)
 {
 	uint8_t a[GRAFTRACE_STUB_BYTES], b[GRAFTRACE_STUB_BYTES];
-	size_t i;
 
 	memcpy(a, left, sizeof(a));
 	memcpy(b, right, sizeof(b));
-	for (i = 0; i < sizeof(stub_targets); i++) {
+	for (size_t i = 0; i < sizeof(stub_targets); i++) {
 		memset(a + stub_targets[i], 0, 4);
 		memset(b + stub_targets[i], 0, 4);
 	}
@@ -46,9 +45,7 @@ static bool is_same_code(const uint8_t *left, const uint8_t *right)
 static int change_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *now,
 		       const uint8_t *bytes)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(stub_targets); i++) {
+	for (size_t i = 0; i < sizeof(stub_targets); i++) {
 		const uint8_t at = stub_targets[i];
 		struct gt_edit *edit;
 
@@ -283,9 +280,7 @@ static uint16_t role_of(struct gt_patcher *patcher, uint32_t index,
 /* Whether names as they are shown have to be looked up: which may mean to demangle them. */
 static bool needs_shown(const struct gt_selection *selection)
 {
-	uint32_t i;
-
-	for (i = 0; i < selection->asked_count; i++) {
+	for (uint32_t i = 0; i < selection->asked_count; i++) {
 		struct gt_word_list *const *lists;
 
 		if (!selection->asked[i])
@@ -302,9 +297,8 @@ static bool needs_shown(const struct gt_selection *selection)
 static int plan_askers(struct gt_tracee_object *object, const struct gt_selection *selection)
 {
 	const int error = gt_askers_find(object->file);
-	uint32_t i;
 
-	for (i = 0; !error && i < object->file->function_count; i++)
+	for (uint32_t i = 0; !error && i < object->file->function_count; i++)
 		if (gt_askers_has(object->file, i))
 			plan_of(object, i, selection);
 	return error;
@@ -314,10 +308,9 @@ int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *se
 {
 	struct gt_catalog_file *file = object->file;
 	bool named = needs_shown(selection);
-	uint32_t index;
 	int error = 0;
 
-	for (index = 0; !error && index < file->function_count; index++) {
+	for (uint32_t index = 0; !error && index < file->function_count; index++) {
 		const char *plain = gt_object_function(file->object, index)->name;
 		const char *shown = named ? gt_object_function_name(file->object, index) : plain;
 
@@ -339,10 +332,9 @@ static int guard_askers(struct gt_patcher *patcher, const struct gt_selection *s
 {
 	struct gt_tracee_object *object = patcher->object;
 	int error = gt_askers_find(object->file);
-	uint32_t i;
 
 	object->guarded = !error;
-	for (i = 0; !error && i < object->file->function_count; i++)
+	for (uint32_t i = 0; !error && i < object->file->function_count; i++)
 		if (gt_askers_has(object->file, i))
 			error = patch_one(patcher, i, selection, true);
 	return error;
@@ -432,7 +424,6 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 {
 	bool by_name = needs_shown(selection);
 	struct gt_patcher *patcher;
-	uint32_t index;
 	int error = 0;
 
 	if (object->region < 0 || object->gone)
@@ -440,7 +431,7 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 	patcher = gt_patcher_start(tracee, object, running, message);
 	if (!patcher)
 		return GT_ENOMEM;
-	for (index = 0; !error && index < object->file->function_count; index++)
+	for (uint32_t index = 0; !error && index < object->file->function_count; index++)
 		error = patch_one(patcher, index, selection, by_name);
 	return gt_patcher_finish(patcher, error, message);
 }
@@ -450,12 +441,11 @@ int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		   struct gt_message *message)
 {
 	struct gt_patcher *patcher = NULL;
-	size_t i;
 	int error = 0;
 
 	if (object->region < 0 || object->gone)
 		return 0;
-	for (i = 0; !error && i < count; i++) {
+	for (size_t i = 0; !error && i < count; i++) {
 		uint32_t at = 0, index;
 
 		while (!error &&

@@ -13,10 +13,10 @@ static int put_hook_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_
 			 uint64_t function)
 {
 	uint8_t places[GRAFTRACE_PLACES_BYTES];
-	uint32_t from;
 	int error = gt_editor_put(&patcher->moved, stub, bytes, GRAFTRACE_STUB_BYTES);
 
-	for (from = 0; !error && from < GRAFTRACE_STUB_BYTES; from += GRAFTRACE_PLACES_BYTES) {
+	for (uint32_t from = 0; !error && from < GRAFTRACE_STUB_BYTES;
+	     from += GRAFTRACE_PLACES_BYTES) {
 		gt_places_of_hook(from, places);
 		error = gt_patcher_put_places(patcher, stub + from, function, places);
 	}

@@ -10,9 +10,7 @@
 /* Which offset of the original instructions stands at `at` in the moved code; -1: none. */
 static int offset_of(const int16_t *offsets, uint32_t covered, uint64_t at)
 {
-	uint32_t offset;
-
-	for (offset = 0; offset <= covered && offset <= GT_PLAN_ORIGINAL_MAX; offset++)
+	for (uint32_t offset = 0; offset <= covered && offset <= GT_PLAN_ORIGINAL_MAX; offset++)
 		if (offsets[offset] >= 0 && (uint64_t)offsets[offset] == at)
 			return (int)offset;
 	return -1;
@@ -24,14 +22,14 @@ static uint64_t place_in(const struct gt_plan *plan, const struct gt_plan_entry 
 {
 	uint8_t code[GT_PLAN_MOVED_MAX];
 	struct gt_plan_map map;
-	int offset, i;
+	int offset;
 
 	if (gt_plan_move(plan, entry, bias, moved, code, sizeof(code), &map) < 0)
 		return 0;
 	offset = offset_of(map.offset, entry->covered_bytes, address - moved);
 	if (offset >= 0)
 		return entry->patch_address + bias + (uint64_t)offset;
-	for (i = 0; i < map.block_count; i++) {
+	for (int i = 0; i < map.block_count; i++) {
 		offset = offset_of(map.block[i].offset, map.block[i].covered, address - moved);
 		if (offset >= 0)
 			return map.block[i].address + bias + (uint64_t)offset;
@@ -41,9 +39,7 @@ static uint64_t place_in(const struct gt_plan *plan, const struct gt_plan_entry 
 
 uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		const struct gt_tracee_object *object = tracee->objects[i];
 		uint32_t index;
 		int hook;

@@ -94,9 +94,7 @@ bool gt_patcher_finds(struct gt_patcher *patcher, uint64_t address, const uint8_
 
 bool gt_patcher_finds_extras(struct gt_patcher *patcher, const struct gt_plan_entry *entry)
 {
-	uint32_t i;
-
-	for (i = 0; i < entry->extra_count; i++) {
+	for (uint32_t i = 0; i < entry->extra_count; i++) {
 		const struct gt_plan_extra *extra =
 			gt_plan_extra(patcher->object->file->plan, entry, i);
 
@@ -132,7 +130,7 @@ int gt_patcher_move(struct gt_patcher *patcher, const struct gt_plan_entry *entr
 	const struct gt_plan *plan = patcher->object->file->plan;
 	uint8_t code[GT_PLAN_MOVED_MAX];
 	bool fresh = !*at;
-	int bytes, from, error;
+	int bytes, error;
 
 	if (fresh)
 		*at = gt_region_alloc(patcher->region, entry->moved_bytes_max, 16);
@@ -142,7 +140,7 @@ int gt_patcher_move(struct gt_patcher *patcher, const struct gt_plan_entry *entr
 	if (bytes < 0)
 		return bytes;
 	error = gt_editor_put(&patcher->moved, *at, code, (size_t)bytes);
-	for (from = 0; !error && fresh && from < bytes; from += GRAFTRACE_PLACES_BYTES) {
+	for (int from = 0; !error && fresh && from < bytes; from += GRAFTRACE_PLACES_BYTES) {
 		uint8_t places[GRAFTRACE_PLACES_BYTES];
 		uint64_t base = gt_places_of_moved(plan, entry, map, (uint32_t)from, places);
 
@@ -156,7 +154,6 @@ int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *
 			uint64_t body, const struct gt_plan_map *map)
 {
 	struct gt_displaced *displaced;
-	int i;
 
 	if (!patcher->running)
 		return 0;
@@ -172,7 +169,7 @@ int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *
 	if (!map)
 		return 0;
 	memcpy(displaced->offset, map->offset, sizeof(displaced->offset));
-	for (i = 0; i < map->block_count; i++) {
+	for (int i = 0; i < map->block_count; i++) {
 		displaced = gt_edits_displace(&patcher->tracee->edits);
 		if (!displaced)
 			return GT_ENOMEM;
@@ -252,7 +249,6 @@ int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, cons
 	struct gt_edits *edits = &patcher->tracee->edits;
 	size_t count = edits->count;
 	struct gt_edit *edit;
-	uint32_t i;
 	int error;
 
 	error = gt_patcher_reserve(patcher, change->extras, entry->extra_count);
@@ -278,7 +274,7 @@ int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, cons
 	};
 	memcpy(edit->expected, change->before, sizeof(edit->expected));
 	memcpy(edit->value, change->after, sizeof(edit->value));
-	for (i = 0; !error && i < entry->extra_count; i++)
+	for (uint32_t i = 0; !error && i < entry->extra_count; i++)
 		error = change_extra(patcher, change, i);
 	if (error)
 		edits->count = count;

@@ -21,15 +21,13 @@ static struct piece piece_at(const struct gt_plan *plan, const struct gt_plan_en
 {
 	struct piece piece = { entry->patch_address, entry->original, entry->covered_bytes,
 			       map->offset, entry->syscall };
-	uint32_t i;
-	int k;
 
-	for (k = 0; k < map->block_count; k++) {
+	for (int k = 0; k < map->block_count; k++) {
 		const struct gt_plan_block_map *block = &map->block[k];
 
 		if (block->offset[0] < 0 || (uint32_t)block->offset[0] > from)
 			continue;
-		for (i = 0; i < entry->extra_count; i++) {
+		for (uint32_t i = 0; i < entry->extra_count; i++) {
 			const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
 
 			if (extra->kind == GT_EXTRA_BLOCK && extra->address == block->address)
@@ -43,9 +41,9 @@ static struct piece piece_at(const struct gt_plan *plan, const struct gt_plan_en
 static uint8_t place(const struct piece *piece, uint32_t moved)
 {
 	struct gt_instruction instruction;
-	uint32_t at = 0, offset, beyond, next;
+	uint32_t at = 0, beyond, next;
 
-	for (offset = 0; offset <= piece->covered; offset++)
+	for (uint32_t offset = 0; offset <= piece->covered; offset++)
 		if (piece->offset[offset] >= 0 && (uint32_t)piece->offset[offset] <= moved)
 			at = offset;
 	beyond = moved - (uint32_t)piece->offset[at];
@@ -72,27 +70,22 @@ uint64_t gt_places_of_moved(const struct gt_plan *plan, const struct gt_plan_ent
 			    uint8_t at[GRAFTRACE_PLACES_BYTES])
 {
 	const struct piece piece = piece_at(plan, entry, map, from);
-	uint32_t i;
 
-	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
+	for (uint32_t i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
 		at[i] = place(&piece, from + i);
 	return piece.address;
 }
 
 void gt_places_of_hook(uint32_t from, uint8_t at[GRAFTRACE_PLACES_BYTES])
 {
-	uint32_t i;
-
 	/* Between its push and where it has gone from the stack. */
-	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
+	for (uint32_t i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
 		at[i] = from + i >= 5 && from + i < 15 ? GRAFTRACE_PLACES_PUSHED : 0;
 }
 
 void gt_places_of_probe(uint32_t from, uint8_t at[GRAFTRACE_PLACES_BYTES])
 {
-	uint32_t i;
-
 	/* Between the two additions to the stack pointer. */
-	for (i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
+	for (uint32_t i = 0; i < GRAFTRACE_PLACES_BYTES; i++)
 		at[i] = from + i >= 5 && from + i < 18 ? GRAFTRACE_PLACES_BELOW : 0;
 }

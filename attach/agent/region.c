@@ -65,7 +65,6 @@ int gt_region_place(const struct gt_maps *maps, uint64_t low, uint64_t high, uin
 		    uint64_t *start)
 {
 	uint64_t min, max, preferred, gap_start = LOWEST, best = 0, best_distance = ~0ull;
-	size_t i;
 
 	bytes = page_up(bytes);
 	if (high < low || high - low + bytes > GT_REGION_REACH)
@@ -79,7 +78,7 @@ int gt_region_place(const struct gt_maps *maps, uint64_t low, uint64_t high, uin
 	preferred = low < (2ull << 30)	     ? LOW_PREFERRED
 		    : low > DISTANCE + bytes ? (low - DISTANCE - bytes) & ~(PAGE - 1)
 					     : LOWEST;
-	for (i = 0; i <= maps->count; i++) {
+	for (size_t i = 0; i <= maps->count; i++) {
 		uint64_t gap_end = i < maps->count ? maps->entries[i].start : HIGHEST;
 		/* A page on each side stays free: guards of neighbours that grow. */
 		uint64_t first = gap_start + PAGE, last;
@@ -280,11 +279,11 @@ uint64_t gt_region_places(const struct gt_region *region, uint64_t moved)
 uint32_t gt_region_place_word(struct gt_region *region, uint64_t base, const uint8_t *at,
 			      uint64_t *record_at, struct graftrace_places *record)
 {
-	uint32_t i, straight = 1;
+	uint32_t straight = 1;
 
 	/* Where all of it stands as it did. */
 	*record_at = 0;
-	for (i = 1; i < GRAFTRACE_PLACES_BYTES; i++)
+	for (uint32_t i = 1; i < GRAFTRACE_PLACES_BYTES; i++)
 		straight += at[i] == (uint8_t)(at[0] + i);
 	if (straight == GRAFTRACE_PLACES_BYTES &&
 	    at[GRAFTRACE_PLACES_BYTES - 1] < GRAFTRACE_PLACES_PUSHED)

@@ -369,11 +369,11 @@ static int copy_hot_entries(struct unwind_data *data, const struct gt_region *re
 			    size_t size)
 {
 	const uint64_t table = header->eh_frame_hdr, hot = header->hot_source;
-	uint32_t count, i;
+	uint32_t count;
 
 	if (!read32(image, size, table + 8, &count))
 		return GT_EFORMAT;
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		uint32_t first, entry, bytes, common;
 		uint64_t at;
 		size_t start;

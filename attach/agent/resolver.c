@@ -70,23 +70,22 @@ bool gt_resolver_in_use(const struct gt_process *process,
 {
 	const uint64_t ours = resolver_of(header, image);
 	uint64_t words[WALK_BYTES / 8];
-	size_t i, k;
 
-	for (i = 0; has_any(state) && i < threads->count; i++) {
+	for (size_t i = 0; has_any(state) && i < threads->count; i++) {
 		struct user_regs_struct registers;
 		const uint64_t *general = (const uint64_t *)&registers;
 		uint64_t bytes = WALK_BYTES;
 
 		if (gt_thread_registers(threads->tids[i], &registers))
 			continue;
-		for (k = 0; k < 15; k++) /* r15 … rdi */
+		for (size_t k = 0; k < 15; k++) /* r15 … rdi */
 			if (general[k] == ours || is_mirrored(general[k], registers.rsp))
 				return true;
 		if ((long)registers.orig_rax >= 0)
 			continue; /* it waits in the kernel: no walk does */
 		while (bytes && gt_process_read(process, registers.rsp & ~7ull, words, bytes))
 			bytes /= 2;
-		for (k = 0; k < bytes / 8; k++)
+		for (size_t k = 0; k < bytes / 8; k++)
 			if (words[k] == ours || is_mirrored(words[k], registers.rsp))
 				return true;
 	}
@@ -98,10 +97,9 @@ int gt_resolver_reset(const struct gt_process *process, const struct graftrace_a
 {
 	const uint64_t ours = resolver_of(header, image), none = 0;
 	uint64_t there;
-	uint32_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < GRAFTRACE_AGENT_RESOLVERS; i++)
+	for (uint32_t i = 0; !error && i < GRAFTRACE_AGENT_RESOLVERS; i++)
 		/* A library that was unloaded is not there any more. */
 		if (state->resolvers[i] &&
 		    gt_process_read(process, state->resolvers[i], &there, sizeof(there)) == 0 &&

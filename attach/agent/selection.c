@@ -44,9 +44,7 @@ bool gt_asked_wants(const struct gt_asked *asked, const struct gt_catalog_file *
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown)
 {
-	uint32_t i;
-
-	for (i = 0; i < selection->asked_count; i++)
+	for (uint32_t i = 0; i < selection->asked_count; i++)
 		if (selection->asked[i] && is_root(selection->asked[i], plain, shown))
 			return true;
 	return false;
@@ -61,9 +59,7 @@ bool gt_selection_is_notrace(const struct gt_selection *selection, const char *p
 bool gt_selection_wants(const struct gt_selection *selection, const struct gt_catalog_file *file,
 			const char *plain, const char *shown)
 {
-	uint32_t i;
-
-	for (i = 0; i < selection->asked_count; i++)
+	for (uint32_t i = 0; i < selection->asked_count; i++)
 		if (selection->asked[i] && gt_asked_wants(selection->asked[i], file, plain, shown))
 			return true;
 	return false;

@@ -53,9 +53,7 @@ static int look_at_symbol(void *data, const struct gt_object_symbol *symbol)
 
 bool gt_suspended_possible(const struct gt_tracee *tracee)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		struct gt_catalog_file *file = tracee->objects[i]->file;
 		bool found = false;
 
@@ -81,10 +79,9 @@ static bool is_program_state(uint64_t flags, uint64_t segments)
 /* words[0 … count) stand at `at`. */
 static int look_at_words(struct search *search, const uint64_t *words, size_t count, uint64_t at)
 {
-	size_t i;
 	int error = 0;
 
-	for (i = BEFORE; !error && i + BEHIND < count; i++) {
+	for (size_t i = BEFORE; !error && i + BEHIND < count; i++) {
 		const struct gt_map *stack;
 		uint64_t place;
 
@@ -120,10 +117,10 @@ static int look_at_pages(struct search *search, uint64_t from, uint64_t to)
 /* Those of its pages that are in memory, or were. */
 static int look_at_map(struct search *search, const struct gt_map *map)
 {
-	uint64_t present[512], at, begun = 0;
+	uint64_t present[512], begun = 0;
 	int error = 0;
 
-	for (at = map->start; !error && at < map->end && search->left;) {
+	for (uint64_t at = map->start; !error && at < map->end && search->left;) {
 		uint64_t pages = (map->end - at) / PAGE, i;
 
 		if (pages > sizeof(present) / sizeof(*present))
@@ -150,7 +147,6 @@ int gt_suspended_move(const struct gt_process *process, const struct gt_maps *ma
 {
 	struct search search = { process, maps, new_place, data, LOOKED_MOST, -1, NULL };
 	char path[64];
-	size_t i;
 	int error = 0;
 
 	search.words = malloc(AT_ONCE);
@@ -158,7 +154,7 @@ int gt_suspended_move(const struct gt_process *process, const struct gt_maps *ma
 		return GT_ENOMEM;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)process->pid);
 	search.pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	for (i = 0; !error && i < maps->count; i++)
+	for (size_t i = 0; !error && i < maps->count; i++)
 		if (maps->entries[i].writable && maps->entries[i].readable &&
 		    !maps->entries[i].shared)
 			error = look_at_map(&search, &maps->entries[i]);

@@ -60,12 +60,12 @@ static void add_behind(struct gt_event_format *event, const char *name, bool is_
 static void describe_enter(const struct gt_syscall *call, struct gt_event_format *event)
 {
 	const struct gt_syscall_data *data = gt_syscall_data_of(call);
-	uint32_t i, k = 0;
+	uint32_t k = 0;
 
 	add(event, "int", "__syscall_nr", 4, true);
-	for (i = 0; i < call->argument_count; i++)
+	for (uint32_t i = 0; i < call->argument_count; i++)
 		add(event, call->arguments[i].type, call->arguments[i].name, 8, false);
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		if (call->text[i])
 			add_behind(event, call->behind[k++], true);
 	if (data && data->in.argument)
@@ -74,12 +74,10 @@ static void describe_enter(const struct gt_syscall *call, struct gt_event_format
 
 static void describe_raw(bool exit, struct gt_event_format *event)
 {
-	uint32_t i;
-
 	add(event, "long", "id", 8, true);
 	if (exit)
 		add(event, "long", "ret", 8, true);
-	for (i = 0; !exit && i < 6; i++)
+	for (uint32_t i = 0; !exit && i < 6; i++)
 		add(event, "unsigned long", argument_names[i], 8, false);
 }
 

@@ -29,9 +29,7 @@ int gt_syscalls_plan(struct gt_catalog_file *file, const struct gt_selection *se
 
 bool gt_syscalls_wanted(const struct gt_catalog_file *file, const struct gt_selection *selection)
 {
-	uint32_t i;
-
-	for (i = 0; selection->syscalls && i < file->call_count; i++)
+	for (uint32_t i = 0; selection->syscalls && i < file->call_count; i++)
 		if (file->calls[i].way != GT_PLAN_NONE)
 			return true;
 	return false;
@@ -47,10 +45,9 @@ uint64_t gt_syscalls_bytes(const struct gt_catalog_file *file)
 static int put_places(struct gt_patcher *patcher, uint64_t at, uint64_t base, const uint8_t *places,
 		      uint32_t bytes)
 {
-	uint32_t from;
 	int error = 0;
 
-	for (from = 0; !error && from < bytes; from += GRAFTRACE_PLACES_BYTES)
+	for (uint32_t from = 0; !error && from < bytes; from += GRAFTRACE_PLACES_BYTES)
 		error = gt_patcher_put_places(patcher, at + from, base, places + from);
 	return error;
 }
@@ -225,7 +222,6 @@ int gt_syscalls_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 	const bool wanted = selection->syscalls && !tracee->no_syscalls;
 	struct gt_catalog_file *file = object->file;
 	struct gt_patcher *patcher = NULL;
-	uint32_t i;
 	int error;
 
 	if (object->region < 0 || object->gone)
@@ -238,7 +234,7 @@ int gt_syscalls_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 	if (!object->calls)
 		return gt_fail(message, GT_ENOMEM, "no memory for the system calls of %s",
 			       file->path);
-	for (i = 0; !error && i < file->call_count; i++) {
+	for (uint32_t i = 0; !error && i < file->call_count; i++) {
 		const uint8_t state = object->calls[i].state;
 
 		if (file->calls[i].way == GT_PLAN_NONE || state == GT_FUNCTION_FOREIGN ||
@@ -253,10 +249,8 @@ int gt_syscalls_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 
 void gt_syscalls_count(const struct gt_tracee_object *object, uint32_t *patched, uint32_t *left)
 {
-	uint32_t i;
-
 	*patched = *left = 0;
-	for (i = 0; i < object->file->call_count; i++)
+	for (uint32_t i = 0; i < object->file->call_count; i++)
 		if (object->calls && object->calls[i].state == GT_FUNCTION_TRACED)
 			++*patched;
 		else
@@ -265,17 +259,13 @@ void gt_syscalls_count(const struct gt_tracee_object *object, uint32_t *patched,
 
 void gt_syscalls_come_back(struct gt_tracee_object *object)
 {
-	uint32_t i;
-
-	for (i = 0; object->calls && i < object->file->call_count; i++)
+	for (uint32_t i = 0; object->calls && i < object->file->call_count; i++)
 		object->calls[i].state = GT_FUNCTION_UNTOUCHED;
 }
 
 uint64_t gt_syscalls_old_place(const struct gt_tracee_object *object, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; object->calls && i < object->file->call_count; i++) {
+	for (uint32_t i = 0; object->calls && i < object->file->call_count; i++) {
 		const struct gt_plan_entry *entry = &object->file->calls[i];
 		const uint64_t moved = object->calls[i].block + GRAFTRACE_CALL_BYTES;
 		uint8_t code[GT_PLAN_MOVED_MAX];

@@ -32,9 +32,7 @@ static int apply(struct gt_tracee *tracee, struct gt_message *message)
 /* Before anything is put into it. */
 static int refuse(const struct gt_tracee *tracee, struct gt_message *message)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		const struct gt_catalog_file *file = tracee->objects[i]->file;
 		const char *reason =
 			tracee->objects[i]->program ? gt_rule_refused(file->object) : NULL;
@@ -124,11 +122,10 @@ static int inject_running(struct gt_tracee *tracee, const struct gt_arena *arena
 static int patch_all(struct gt_tracee *tracee, const struct gt_selection *selection,
 		     const char *const *words, size_t count, struct gt_message *message)
 {
-	size_t i;
 	int error = 0;
 
 	gt_edits_clear(&tracee->edits);
-	for (i = 0; !error && i < tracee->object_count; i++) {
+	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (!words)
@@ -148,16 +145,14 @@ static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection 
 			    struct gt_message *message)
 {
 	bool needed = false;
-	size_t i;
-	uint32_t index;
 
 	if (!selection->breakpoints || tracee->traps)
 		return 0;
-	for (i = 0; i < tracee->object_count && !needed; i++) {
+	for (size_t i = 0; i < tracee->object_count && !needed; i++) {
 		const struct gt_catalog_file *file = tracee->objects[i]->file;
 
 		needed = gt_probes_need_traps(tracee->objects[i], selection);
-		for (index = 0; index < file->function_count && !needed; index++)
+		for (uint32_t index = 0; index < file->function_count && !needed; index++)
 			needed = file->planned[index] &&
 				 file->entries[index].way == GT_PLAN_BREAKPOINT;
 	}

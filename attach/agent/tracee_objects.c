@@ -28,7 +28,6 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 					   uint64_t bias)
 {
 	struct gt_tracee_object *object;
-	int i;
 
 	if (tracee->object_count == tracee->object_room) {
 		size_t room = tracee->object_room ? tracee->object_room * 2 : 16;
@@ -51,7 +50,7 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	object->noted = calloc(file->function_count + 1, sizeof(*object->noted));
 	object->probes = calloc(file->probe_count + 1, sizeof(*object->probes));
 	object->probe_count = file->probe_count;
-	for (i = 0; i < GT_HOOKS_MAX; i++)
+	for (int i = 0; i < GT_HOOKS_MAX; i++)
 		object->hook_sites[i] = -1;
 	if (!object->states || !object->roots || !object->moved || !object->noted ||
 	    !object->probes) {
@@ -66,9 +65,7 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
  * the file: only those that are executable are looked at. */
 static bool bias_of_map(const struct gt_object *object, const struct gt_map *map, uint64_t *bias)
 {
-	uint32_t i;
-
-	for (i = 0; i < gt_object_segment_count(object); i++) {
+	for (uint32_t i = 0; i < gt_object_segment_count(object); i++) {
 		const struct gt_object_segment *segment = gt_object_segment(object, i);
 		uint64_t page = segment->file_offset & ~4095ull;
 
@@ -88,12 +85,11 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 {
 	struct gt_catalog_file *file;
 	uint64_t bias;
-	size_t i;
 	int error;
 
 	*found = NULL;
 	*fresh = false;
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		/* The common case: nothing has changed, and no file is opened. */
@@ -109,7 +105,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		return error == GT_ENOENT ? 0 : error;
 	if (!file->object || !bias_of_map(file->object, map, &bias))
 		return 0;
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (object->file != file || object->gone || object->bias != bias)
@@ -119,7 +115,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		*found = object;
 		return 0;
 	}
-	for (i = 0; i < tracee->object_count && !*found; i++) {
+	for (size_t i = 0; i < tracee->object_count && !*found; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (object->file != file || !object->gone)
@@ -149,15 +145,14 @@ int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 {
 	uint64_t entry = gt_process_auxv(tracee->process.pid, AT_ENTRY);
 	struct gt_maps maps;
-	size_t i;
 	int error = gt_process_maps(tracee->process.pid, &maps, message);
 
 	*any = false;
 	if (error)
 		return error;
-	for (i = 0; i < tracee->object_count; i++)
+	for (size_t i = 0; i < tracee->object_count; i++)
 		tracee->objects[i]->seen = tracee->objects[i]->fresh = false;
-	for (i = 0; !error && i < maps.count; i++) {
+	for (size_t i = 0; !error && i < maps.count; i++) {
 		const struct gt_map *map = &maps.entries[i];
 		struct gt_tracee_object *object;
 		bool is_fresh;
@@ -178,7 +173,7 @@ int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		if (entry >= map->start && entry < map->end)
 			object->program = true;
 	}
-	for (i = 0; !error && i < tracee->object_count; i++)
+	for (size_t i = 0; !error && i < tracee->object_count; i++)
 		if (!tracee->objects[i]->seen)
 			tracee->objects[i]->gone = true;
 	gt_maps_free(&maps);
@@ -229,7 +224,6 @@ static struct gt_tracee_object *copy_object(const struct gt_tracee_object *from)
 int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,
 		   struct gt_message *message)
 {
-	size_t i;
 	int error;
 
 	*child = (struct gt_tracee){ .agent = parent->agent, .parent = parent->process.pid };
@@ -245,7 +239,7 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 	if (!child->objects)
 		goto no_memory;
 	child->object_room = parent->object_count + 1;
-	for (i = 0; i < parent->object_count; i++) {
+	for (size_t i = 0; i < parent->object_count; i++) {
 		struct gt_tracee_object *object = copy_object(parent->objects[i]);
 
 		if (!object)
@@ -260,9 +254,7 @@ no_memory:
 
 void gt_tracee_forget(struct gt_tracee *tracee)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count; i++)
+	for (size_t i = 0; i < tracee->object_count; i++)
 		free_object(tracee->objects[i]);
 	free(tracee->objects);
 	gt_edits_fini(&tracee->edits);

@@ -103,9 +103,7 @@ void gt_tracee_check_ties(struct gt_tracee *tracee, pid_t tid)
 static int fitting_region(const struct gt_agent *agent, const struct gt_tracee_object *object,
 			  uint32_t stubs, uint64_t moved)
 {
-	uint32_t i;
-
-	for (i = 0; i < agent->region_count; i++) {
+	for (uint32_t i = 0; i < agent->region_count; i++) {
 		const struct gt_region *region = &agent->regions[i];
 
 		if (region->stub_room - region->stub_used >= stubs &&
@@ -164,10 +162,9 @@ static int find_region(struct gt_hands *hands, struct gt_tracee_object *object, 
 
 int gt_tracee_plan_objects(struct gt_tracee *tracee, const struct gt_selection *selection)
 {
-	size_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < tracee->object_count; i++) {
+	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (!object->fresh)
@@ -186,10 +183,9 @@ int gt_tracee_place_objects(struct gt_hands *hands, struct gt_catalog *catalog,
 			    const struct gt_selection *selection, struct gt_message *message)
 {
 	struct gt_tracee *tracee = hands->tracee;
-	size_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < tracee->object_count; i++) {
+	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 		bool traced;
 
@@ -213,7 +209,6 @@ int gt_tracee_place_probed(struct gt_tracee *tracee, struct gt_catalog *catalog,
 			   const struct gt_selection *selection, struct gt_message *message)
 {
 	struct gt_hands hands = { .tracee = tracee };
-	size_t i;
 	int error = 0;
 
 	if (selection->syscalls && !tracee->syscalls) {
@@ -222,7 +217,7 @@ int gt_tracee_place_probed(struct gt_tracee *tracee, struct gt_catalog *catalog,
 			gt_tracee_check_ties(tracee, hands.tid);
 	}
 	tracee->syscalls = selection->syscalls;
-	for (i = 0; !error && i < tracee->object_count; i++) {
+	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (object->region >= 0 || object->gone)
@@ -253,7 +248,6 @@ static int tell_functions(struct gt_tracee *tracee, struct gt_tracee_object *obj
 		.end = object->end,
 	};
 	struct gt_function *functions;
-	uint32_t i;
 	int error;
 
 	if (!file->function_count)
@@ -266,7 +260,7 @@ static int tell_functions(struct gt_tracee *tracee, struct gt_tracee_object *obj
 	functions = calloc(file->function_count, sizeof(*functions));
 	if (!functions)
 		return gt_fail(message, GT_ENOMEM, "no memory for the functions of %s", file->path);
-	for (i = 0; i < file->function_count; i++)
+	for (uint32_t i = 0; i < file->function_count; i++)
 		gt_catalog_describe(file, i, object->bias, &functions[i]);
 	error = sink->functions(sink->data, (uint32_t)tracee->process.pid, block.first, functions,
 				file->function_count);
@@ -292,10 +286,9 @@ static int prepare_hooks(struct gt_tracee *tracee, struct gt_catalog *catalog,
 			 const struct gt_selection *selection, const struct gt_sink *sink,
 			 bool running, struct gt_message *message)
 {
-	size_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < tracee->object_count; i++) {
+	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (!object->fresh)
@@ -316,10 +309,9 @@ int gt_tracee_prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catal
 			      const struct gt_selection *selection, const struct gt_sink *sink,
 			      bool running, struct gt_message *message)
 {
-	size_t i;
 	int error = prepare_hooks(tracee, catalog, selection, sink, running, message);
 
-	for (i = 0; !error && i < tracee->object_count; i++) {
+	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (!object->fresh)

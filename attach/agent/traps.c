@@ -57,9 +57,8 @@ static uint64_t status_of(pid_t pid, pid_t tid, const char *name, int base)
 static bool has_raw_calls(const struct gt_object *object)
 {
 	static const uint8_t moves[2][5] = { { 0xb8, 13, 0, 0, 0 }, { 0xb8, 14, 0, 0, 0 } };
-	uint32_t i, k;
 
-	for (i = 0; i < gt_object_segment_count(object); i++) {
+	for (uint32_t i = 0; i < gt_object_segment_count(object); i++) {
 		const struct gt_object_segment *segment = gt_object_segment(object, i);
 		const uint8_t *bytes, *at;
 
@@ -67,7 +66,7 @@ static bool has_raw_calls(const struct gt_object *object)
 			continue;
 		bytes = gt_object_bytes((struct gt_object *)object, segment->address,
 					segment->file_bytes);
-		for (k = 0; bytes && k < 2; k++) {
+		for (uint32_t k = 0; bytes && k < 2; k++) {
 			const uint8_t *end = bytes + segment->file_bytes;
 
 			for (at = bytes; (at = memmem(at, (size_t)(end - at), moves[k], 5)); at++)
@@ -82,14 +81,12 @@ static bool has_raw_calls(const struct gt_object *object)
 static bool can_begin(const struct gt_tracee *tracee, const char **why)
 {
 	bool mask = false, action = false;
-	size_t i;
-	int hook;
 
 	*why = not_hooked;
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		const struct gt_tracee_object *object = tracee->objects[i];
 
-		for (hook = 0; hook < object->file->hook_count && !object->gone; hook++) {
+		for (int hook = 0; hook < object->file->hook_count && !object->gone; hook++) {
 			const uint32_t kind = object->file->hooks[hook].kind;
 
 			if (kind < GRAFTRACE_HOOK_SIGMASK && kind != GRAFTRACE_HOOK_SIGACTION)
@@ -106,7 +103,7 @@ static bool can_begin(const struct gt_tracee *tracee, const char **why)
 	if (status_of(tracee->process.pid, tracee->process.pid, "\nSeccomp:", 10))
 		return false;
 	*why = raw_calls;
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		const struct gt_tracee_object *object = tracee->objects[i];
 
 		if (!object->gone && !gt_object_is_loader(object->file->object) &&
@@ -121,9 +118,9 @@ static int clear_masks(struct gt_tracee *tracee, struct gt_remote *remote, uint6
 {
 	const uint64_t scratch = place_of(tracee, offsetof(struct graftrace_traps, scratch));
 	const uint64_t caught = gt_signals_caught(tracee->process.pid) & ~TRAP_BIT;
-	int signal, error = 0;
+	int error = 0;
 
-	for (signal = 1; !error && signal <= 64; signal++) {
+	for (int signal = 1; !error && signal <= 64; signal++) {
 		struct gt_signal_action action;
 
 		if (!(caught >> (signal - 1) & 1))
@@ -213,9 +210,7 @@ static bool is_blocked(struct gt_tracee *tracee, const struct gt_maps *maps, pid
  * signals blocked for a moment, and run the C library's code only. */
 static const char *check_threads(struct gt_tracee *tracee)
 {
-	int looks;
-
-	for (looks = 0; looks < LOOKS; looks++) {
+	for (int looks = 0; looks < LOOKS; looks++) {
 		const struct timespec pause = { 0, 10000000 };
 		struct gt_stopped_threads threads;
 		struct gt_maps maps = { 0 };
@@ -245,7 +240,6 @@ static int change(struct gt_tracee *tracee, bool begin)
 	const struct gt_agent *agent = &tracee->agent;
 	const uint32_t none = 0;
 	pid_t tid;
-	size_t i;
 	int error, ended;
 
 	if (!state)
@@ -256,7 +250,7 @@ static int change(struct gt_tracee *tracee, bool begin)
 		return error;
 	}
 	tid = threads.tids[0];
-	for (i = 0; i < threads.count; i++) {
+	for (size_t i = 0; i < threads.count; i++) {
 		struct user_regs_struct registers;
 
 		/* Rather one that sleeps: see gt_thread_at_rest(). */
@@ -332,9 +326,7 @@ void gt_traps_leave_threads(const struct gt_process *process,
 			    const struct graftrace_agent_state *state,
 			    const struct gt_stopped_threads *threads)
 {
-	size_t i;
-
-	for (i = 0; state->traps.active && i < threads->count; i++) {
+	for (size_t i = 0; state->traps.active && i < threads->count; i++) {
 		const pid_t tid = threads->tids[i];
 		struct user_regs_struct registers;
 		uint64_t owner, mask;
@@ -363,7 +355,7 @@ int gt_traps_leave(struct gt_remote *remote, const struct graftrace_agent_image 
 				 offsetof(struct graftrace_traps, scratch);
 	const struct graftrace_traps *traps = &state->traps;
 	struct gt_signal_action action;
-	int signal, error;
+	int error;
 
 	if (!traps->active)
 		return 0;
@@ -381,7 +373,7 @@ int gt_traps_leave(struct gt_remote *remote, const struct graftrace_agent_image 
 			action.restorer = 0;
 		error = gt_signal_action(remote, scratch, GRAFTRACE_TRAP_SIGNAL, &action, NULL);
 	}
-	for (signal = 1; !error && signal <= 64; signal++) {
+	for (int signal = 1; !error && signal <= 64; signal++) {
 		if (!(traps->in_masks >> (signal - 1) & 1))
 			continue;
 		error = gt_signal_action(remote, scratch, signal, NULL, &action);

@@ -23,9 +23,7 @@ void gt_triggers_init(struct gt_triggers *triggers, struct gt_arena *arena,
 
 void gt_triggers_fini(struct gt_triggers *triggers)
 {
-	uint32_t i;
-
-	for (i = 0; i < triggers->count; i++)
+	for (uint32_t i = 0; i < triggers->count; i++)
 		free(triggers->rules[i].glob);
 	free(triggers->rules);
 	triggers->rules = NULL;
@@ -34,9 +32,7 @@ void gt_triggers_fini(struct gt_triggers *triggers)
 
 static int64_t find(const struct gt_triggers *triggers, const struct gt_trigger *trigger)
 {
-	uint32_t i;
-
-	for (i = 0; i < triggers->count; i++) {
+	for (uint32_t i = 0; i < triggers->count; i++) {
 		const struct gt_trigger_rule *rule = &triggers->rules[i];
 
 		if (rule->glob && rule->trigger.action == trigger->action &&
@@ -74,9 +70,7 @@ static uint64_t most_hits(const struct gt_triggers *triggers, uint32_t slot)
 /* The slots of one rule: what changes in each. */
 static void each_slot(struct gt_triggers *triggers, uint32_t rule, bool remove)
 {
-	uint32_t i;
-
-	for (i = 0; i < triggers->arena->trigger_count; i++) {
+	for (uint32_t i = 0; i < triggers->arena->trigger_count; i++) {
 		struct graftrace_trigger *slot = gt_arena_trigger(triggers->arena, i);
 
 		if (slot->function == 0 || slot->function == GRAFTRACE_TRIGGER_GONE ||
@@ -96,9 +90,9 @@ static void each_slot(struct gt_triggers *triggers, uint32_t rule, bool remove)
 static int64_t free_rule(struct gt_triggers *triggers)
 {
 	struct gt_trigger_rule *grown;
-	uint32_t i, room;
+	uint32_t room;
 
-	for (i = 0; i < triggers->count; i++)
+	for (uint32_t i = 0; i < triggers->count; i++)
 		if (!triggers->rules[i].glob)
 			return i;
 	if (triggers->count == triggers->room) {
@@ -212,9 +206,7 @@ static bool names(const struct gt_trigger_rule *rule, const char *plain, const c
 
 bool gt_triggers_match(const struct gt_triggers *triggers, const char *plain, const char *shown)
 {
-	uint32_t i;
-
-	for (i = 0; triggers && i < triggers->count; i++)
+	for (uint32_t i = 0; triggers && i < triggers->count; i++)
 		if (names(&triggers->rules[i], plain, shown))
 			return true;
 	return false;
@@ -269,14 +261,13 @@ int gt_triggers_arm(struct gt_triggers *triggers, uint32_t function, const char 
 					: GRAFTRACE_ENTRY_ON;
 	bool silent = !role->named;
 	int error = 0;
-	uint32_t i;
 
 	/* How long a call took is known only of recorded ones. */
-	for (i = 0; i < triggers->count; i++)
+	for (uint32_t i = 0; i < triggers->count; i++)
 		if (names(&triggers->rules[i], plain, shown) &&
 		    triggers->rules[i].trigger.longer_than_ns)
 			silent = false;
-	for (i = 0; !error && i < triggers->count; i++)
+	for (uint32_t i = 0; !error && i < triggers->count; i++)
 		if (names(&triggers->rules[i], plain, shown))
 			error = put(triggers, i, function,
 				    !silent	       ? kind

@@ -37,11 +37,9 @@ struct gt_file_values {
 
 void gt_values_free(struct gt_values *values)
 {
-	uint32_t i;
-
 	if (!values)
 		return;
-	for (i = 0; i < values->count; i++) {
+	for (uint32_t i = 0; i < values->count; i++) {
 		free(values->rules[i].glob);
 		free(values->rules[i].spec);
 	}
@@ -122,9 +120,7 @@ int gt_values_new(const char *const *words, struct gt_values **out, struct gt_me
 static const struct rule *rule_of(const struct gt_values *values, bool results, const char *plain,
 				  const char *shown)
 {
-	uint32_t i;
-
-	for (i = values->count; i-- > 0;)
+	for (uint32_t i = values->count; i-- > 0;)
 		if (values->rules[i].results == results &&
 		    (gt_glob_match(values->rules[i].glob, plain) ||
 		     (shown != plain && gt_glob_match(values->rules[i].glob, shown))))
@@ -136,11 +132,9 @@ static const struct rule *rule_of(const struct gt_values *values, bool results, 
 
 void gt_file_values_free(struct gt_file_values *values, uint32_t function_count)
 {
-	uint32_t i;
-
 	if (!values)
 		return;
-	for (i = 0; values->signatures && i < function_count; i++)
+	for (uint32_t i = 0; values->signatures && i < function_count; i++)
 		gt_signature_free(values->signatures[i]);
 	gt_lines_close(values->lines);
 	free(values->signatures);
@@ -153,9 +147,8 @@ static bool is_c_library(const char *path)
 	static const char *const names[] = { "libc.so",	    "libc-",	 "libm.so",
 					     "libpthread.", "ld-linux-", "libdl.so" };
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	size_t i;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(name, names[i], strlen(names[i])) == 0)
 			return true;
 	return false;
@@ -218,9 +211,8 @@ static struct gt_signature *join(struct gt_signature *arguments, struct gt_signa
 	const uint32_t first = arguments ? arguments->argument_count : 0;
 	const uint32_t second = results ? results->result_count : 0;
 	struct gt_signature *joined = gt_signature_new(first, second);
-	uint32_t i;
 
-	for (i = 0; joined && i < first + second; i++) {
+	for (uint32_t i = 0; joined && i < first + second; i++) {
 		struct gt_signature_value *from =
 			i < first ? &arguments->values[i]
 				  : &results->values[results->argument_count + i - first];
@@ -240,9 +232,8 @@ static struct gt_signature *make_signature(const struct gt_values *values,
 					rule_of(values, true, plain, shown) };
 	struct gt_signature *known = known_signature(file, file->values, index);
 	struct gt_signature *said[2] = { NULL, NULL }, *joined;
-	int i;
 
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		if (rules[i] && rules[i]->spec)
 			gt_signature_of_spec(rules[i]->spec, known, &said[i], NULL);
 	/* "-A FUNC@arg1,retval" says both. */
@@ -301,12 +292,11 @@ static size_t told_of(const struct gt_signature_value *values, uint32_t count, u
 					       .flags = flags };
 	uint8_t *argument_at = out + sizeof(site) + sizeof(probe), *step_at;
 	uint16_t steps = 0;
-	uint32_t i;
 
 	memcpy(out, &site, sizeof(site));
 	memcpy(out + sizeof(site), &probe, sizeof(probe));
 	step_at = argument_at + count * sizeof(struct graftrace_probe_argument);
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct graftrace_probe_argument argument = values[i].place;
 
 		argument.first_step = steps;
@@ -340,12 +330,11 @@ static uint32_t recorder_of(const struct values_stub *stub,
 			    const struct graftrace_agent_image *header)
 {
 	static const uint8_t general[GRAFTRACE_ARGUMENTS_MAX] = { 7, 6, 2, 1, 8, 9 };
-	uint32_t i;
 
 	if (stub->flags & GRAFTRACE_PROBE_RETURN)
 		return stub->count == 1 && is_number_in(&stub->values[0].place, 0) ? header->result
 										   : header->event;
-	for (i = 0; i < stub->count; i++)
+	for (uint32_t i = 0; i < stub->count; i++)
 		if (i == GRAFTRACE_ARGUMENTS_MAX ||
 		    !is_number_in(&stub->values[i].place, general[i]))
 			return header->event;
@@ -358,7 +347,6 @@ static int put_stub(struct gt_patcher *patcher, const struct values_stub *stub, 
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], told[TOLD_MAX], places[GRAFTRACE_PLACES_BYTES];
 	size_t told_bytes = told_of(stub->values, stub->count, stub->event, stub->flags, 0, told);
 	const bool fresh = !*at;
-	uint32_t from;
 	int error;
 
 	if (fresh)
@@ -375,7 +363,8 @@ static int put_stub(struct gt_patcher *patcher, const struct values_stub *stub, 
 	if (!error)
 		error = gt_editor_put(&patcher->moved, *at + sizeof(bytes), told, told_bytes);
 	memset(places, stub->place, sizeof(places));
-	for (from = 0; !error && fresh && from < sizeof(bytes); from += GRAFTRACE_PLACES_BYTES)
+	for (uint32_t from = 0; !error && fresh && from < sizeof(bytes);
+	     from += GRAFTRACE_PLACES_BYTES)
 		error = gt_patcher_put_places(patcher, *at + from, stub->stands, places);
 	return error;
 }
@@ -441,9 +430,7 @@ int gt_values_put(struct gt_patcher *patcher, uint32_t index, const struct gt_pl
 static const struct gt_tracee_object *object_named(const struct gt_tracee *tracee,
 						   const char *soname)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count; i++)
+	for (size_t i = 0; i < tracee->object_count; i++)
 		if (!tracee->objects[i]->gone &&
 		    strcmp(gt_object_soname(tracee->objects[i]->file->object), soname) == 0)
 			return tracee->objects[i];
@@ -454,18 +441,17 @@ static const struct gt_tracee_object *object_named(const struct gt_tracee *trace
 static bool is_needed(const struct gt_tracee *tracee, const struct gt_tracee_object *object)
 {
 	const struct gt_tracee_object *needed[GRAFTRACE_AGENT_CONSTANTS];
-	uint32_t count = 0, at, i, k;
-	size_t n;
+	uint32_t count = 0, k;
 
-	for (n = 0; n < tracee->object_count && !count; n++)
+	for (size_t n = 0; n < tracee->object_count && !count; n++)
 		if (tracee->objects[n]->program)
 			needed[count++] = tracee->objects[n];
-	for (at = 0; at < count; at++) {
+	for (uint32_t at = 0; at < count; at++) {
 		const struct gt_object *file = needed[at]->file->object;
 
 		if (needed[at] == object)
 			return true;
-		for (i = 0; i < gt_object_needed_count(file); i++) {
+		for (uint32_t i = 0; i < gt_object_needed_count(file); i++) {
 			const struct gt_tracee_object *other =
 				object_named(tracee, gt_object_needed(file, i));
 
@@ -481,12 +467,11 @@ static bool is_needed(const struct gt_tracee *tracee, const struct gt_tracee_obj
 int gt_values_tell_constants(struct gt_tracee *tracee, const struct gt_tracee_object *object)
 {
 	const struct gt_object *file = object->file->object;
-	uint32_t i;
 	int error = 0;
 
 	if (!is_needed(tracee, object))
 		return 0;
-	for (i = 0; !error && i < gt_object_segment_count(file); i++) {
+	for (uint32_t i = 0; !error && i < gt_object_segment_count(file); i++) {
 		const struct gt_object_segment *segment = gt_object_segment(file, i);
 		const uint64_t start = (segment->address + object->bias) & ~4095ull;
 
@@ -507,7 +492,6 @@ int gt_values_describe(const struct gt_catalog_file *file, uint32_t index, uint3
 		file->values ? file->values->signatures[index] : NULL;
 	const bool is_result = number & GRAFTRACE_VALUES_RESULT;
 	const struct gt_signature_value *values;
-	uint32_t i;
 
 	if (!signature)
 		return GT_ENOENT;
@@ -519,7 +503,7 @@ int gt_values_describe(const struct gt_catalog_file *file, uint32_t index, uint3
 		.name = "",
 		.object = "",
 	};
-	for (i = 0; i < format->field_count; i++)
+	for (uint32_t i = 0; i < format->field_count; i++)
 		format->fields[i] = (struct gt_event_field){
 			.name = values[i].name,
 			.type = values[i].type,
@@ -545,13 +529,13 @@ static int tell(const struct gt_tracee_object *object, uint32_t index, uint32_t 
 int gt_values_tell(const struct gt_tracee *tracee, struct gt_tracee_object *object,
 		   const struct gt_sink *sink)
 {
-	uint32_t i, first;
+	uint32_t first;
 	int error = 0;
 
 	if (!sink || !sink->event || !object->values || object->region < 0)
 		return 0;
 	first = tracee->agent.regions[object->region].first_number + object->slot;
-	for (i = 0; !error && i < object->file->function_count; i++) {
+	for (uint32_t i = 0; !error && i < object->file->function_count; i++) {
 		struct gt_tracee_values *made = &object->values[i];
 
 		if (made->arguments && !made->told_arguments)

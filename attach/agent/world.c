@@ -27,7 +27,6 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 		  struct gt_message *message)
 {
 	uint64_t start = gt_monotonic_ns();
-	size_t i;
 
 	for (;;) {
 		struct timespec pause = { 0, 20000000 };
@@ -36,7 +35,7 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 
 		if (error)
 			return error;
-		for (i = 0; i < threads->count; i++)
+		for (size_t i = 0; i < threads->count; i++)
 			if (threads->late[i])
 				late = threads->tids[i];
 		if (!late)
@@ -90,9 +89,9 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 			   int (*each)(void *data, const struct gt_frame_place *place), void *data)
 {
 	uint64_t restorer = 0, other = 0;
-	int result = 0, stacks;
+	int result = 0;
 
-	for (stacks = 0; !result && sp && stacks < STACKS_MOST; stacks++) {
+	for (int stacks = 0; !result && sp && stacks < STACKS_MOST; stacks++) {
 		const struct gt_map *stack = gt_maps_find(maps, sp);
 		uint64_t at = sp & ~7ull, *words, next = 0;
 		size_t count, i;
@@ -177,7 +176,6 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 {
 	struct gt_edits *edits = &tracee->edits;
 	struct gt_maps maps = { 0 };
-	size_t i;
 	int error = 0;
 
 	gt_edits_sort_displaced(edits);
@@ -185,7 +183,7 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		error = gt_process_maps(tracee->process.pid, &maps, NULL);
 	if (!error && edits->displaced_count && suspended)
 		error = gt_suspended_move(&tracee->process, &maps, place_of_displaced, tracee);
-	for (i = 0; !error && i < threads->count; i++) {
+	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct user_regs_struct registers;
 		bool changed = false;
 		uint64_t place;
@@ -234,10 +232,9 @@ static int check_registers(struct gt_tracee *tracee, const struct gt_stopped_thr
 {
 	const uint64_t ours = tracee->agent.image + tracee->agent.header.null_block_offset;
 	struct user_regs_struct registers;
-	size_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < threads->count; i++)
+	for (size_t i = 0; !error && i < threads->count; i++)
 		if (!threads->late[i] && !gt_thread_registers(threads->tids[i], &registers) &&
 		    registers.gs_base != ours)
 			error = gt_world_check_gs(&tracee->process, registers.gs_base, message);

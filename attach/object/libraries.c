@@ -96,12 +96,11 @@ static char *find_in_cache(const struct search *search, const char *name)
 	const char *start = search->cache ? search->cache + search->cache_start : NULL;
 	const size_t bytes = search->cache_bytes - search->cache_start;
 	struct cache_header header;
-	uint32_t i;
 
 	if (!start)
 		return NULL;
 	memcpy(&header, start, sizeof(header));
-	for (i = 0; i < header.count; i++) {
+	for (uint32_t i = 0; i < header.count; i++) {
 		struct cache_entry entry;
 
 		memcpy(&entry, start + sizeof(header) + i * sizeof(entry), sizeof(entry));
@@ -126,9 +125,8 @@ static char *find_in(const char *directory, size_t bytes, const char *origin, co
 	const char *slash = strrchr(origin, '/');
 	const int origin_bytes = slash ? (int)(slash - origin) : 1;
 	char *path = NULL;
-	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		const size_t length = strlen(tokens[i]);
 
 		if (bytes >= length && strncmp(directory, tokens[i], length) == 0) {
@@ -168,7 +166,6 @@ static char *find_library(const struct search *search, const struct gt_object *n
 	const char *path = gt_object_runpath(needing, &is_rpath);
 	const char *program = gt_object_runpath(search->program, &program_rpath);
 	char *found = NULL;
-	uint32_t i;
 
 	if (strchr(name, '/'))
 		return is_file(name) ? strdup(name) : NULL;
@@ -183,7 +180,8 @@ static char *find_library(const struct search *search, const struct gt_object *n
 		found = find_along(path, ":", gt_object_path(needing), name);
 	if (!found)
 		found = find_in_cache(search, name);
-	for (i = 0; !found && i < sizeof(system_directories) / sizeof(*system_directories); i++)
+	for (uint32_t i = 0; !found && i < sizeof(system_directories) / sizeof(*system_directories);
+	     i++)
 		found = find_in(system_directories[i], strlen(system_directories[i]), "", name);
 	return found;
 }
@@ -192,11 +190,10 @@ static char *find_library(const struct search *search, const struct gt_object *n
 static bool is_system(const char *path)
 {
 	char real[PATH_MAX];
-	uint32_t i;
 
 	if (!realpath(path, real))
 		return false;
-	for (i = 0; i < sizeof(system_directories) / sizeof(*system_directories); i++) {
+	for (uint32_t i = 0; i < sizeof(system_directories) / sizeof(*system_directories); i++) {
 		const size_t bytes = strlen(system_directories[i]);
 
 		if (strncmp(real, system_directories[i], bytes) == 0 && real[bytes] == '/')
@@ -216,9 +213,8 @@ static int add_library(struct search *search, const struct gt_object *needing, c
 {
 	struct gt_libraries *libraries = search->libraries;
 	struct gt_library *grown;
-	uint32_t i;
 
-	for (i = 0; i < libraries->count; i++)
+	for (uint32_t i = 0; i < libraries->count; i++)
 		if (strcmp(libraries->list[i].name, name) == 0)
 			return 0;
 	if (libraries->count == LIBRARIES_MAX)
@@ -235,7 +231,7 @@ static int add_library(struct search *search, const struct gt_object *needing, c
 	grown->path = find_library(search, needing, name);
 	grown->system = grown->path && is_system(grown->path);
 	/* Found under another name already? The loader often is. */
-	for (i = 0; grown->path && i + 1 < libraries->count; i++)
+	for (uint32_t i = 0; grown->path && i + 1 < libraries->count; i++)
 		if (libraries->list[i].path && is_same_file(libraries->list[i].path, grown->path)) {
 			free(grown->path);
 			free(grown->name);
@@ -247,10 +243,9 @@ static int add_library(struct search *search, const struct gt_object *needing, c
 
 static int add_needed(struct search *search, const struct gt_object *needing)
 {
-	uint32_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < gt_object_needed_count(needing); i++)
+	for (uint32_t i = 0; !error && i < gt_object_needed_count(needing); i++)
 		error = add_library(search, needing, gt_object_needed(needing, i));
 	return error;
 }
@@ -260,14 +255,13 @@ int gt_libraries_find(const struct gt_object *program, struct gt_libraries *libr
 {
 	struct search search = { .program = program, .libraries = libraries };
 	const char *interpreter = gt_object_interpreter(program);
-	uint32_t i;
 	int error;
 
 	libraries->list = NULL;
 	libraries->count = 0;
 	load_cache(&search);
 	error = add_needed(&search, program);
-	for (i = 0; !error && i < libraries->count; i++) {
+	for (uint32_t i = 0; !error && i < libraries->count; i++) {
 		struct gt_object *library;
 
 		/* The list grows while it is walked: breadth first. */
@@ -290,9 +284,7 @@ int gt_libraries_find(const struct gt_object *program, struct gt_libraries *libr
 
 void gt_libraries_free(struct gt_libraries *libraries)
 {
-	uint32_t i;
-
-	for (i = 0; i < libraries->count; i++) {
+	for (uint32_t i = 0; i < libraries->count; i++) {
 		free(libraries->list[i].path);
 		free(libraries->list[i].name);
 	}

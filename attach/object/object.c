@@ -142,7 +142,6 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 {
 	const uint32_t count = object->header.e_phnum;
 	uint64_t base = UINT64_MAX;
-	uint32_t i;
 	void *loaded;
 	int error;
 
@@ -155,13 +154,13 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 	object->segment_bytes = calloc(count, sizeof(*object->segment_bytes));
 	if (!object->segments || !object->segment_bytes)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
 
 		if (header->p_type == PT_LOAD && (header->p_vaddr & -PAGE_BYTES) < base)
 			base = header->p_vaddr & -PAGE_BYTES;
 	}
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
 		struct gt_object_segment *segment = &object->segments[object->segment_count];
 		const uint64_t offset = object->memory ? header->p_vaddr - base : header->p_offset;
@@ -199,7 +198,7 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 			       object->path);
 	qsort(object->segments, object->segment_count, sizeof(*object->segments), compare_segments);
 	object->span_start = base;
-	for (i = 0; i < object->segment_count; i++) {
+	for (uint32_t i = 0; i < object->segment_count; i++) {
 		const struct gt_object_segment *segment = &object->segments[i];
 		const uint64_t end =
 			(segment->address + segment->memory_bytes + PAGE_BYTES - 1) & -PAGE_BYTES;
@@ -218,7 +217,6 @@ static int load_sections(struct gt_object *object, struct gt_message *message)
 {
 	const Elf64_Ehdr *header = &object->header;
 	const Elf64_Shdr *names;
-	uint32_t i;
 	void *loaded;
 
 	if (object->memory || header->e_shnum == 0 || header->e_shentsize != sizeof(Elf64_Shdr) ||
@@ -241,7 +239,7 @@ static int load_sections(struct gt_object *object, struct gt_message *message)
 	object->sections = calloc(header->e_shnum, sizeof(*object->sections));
 	if (!object->sections)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
-	for (i = 0; i < object->section_header_count; i++) {
+	for (uint32_t i = 0; i < object->section_header_count; i++) {
 		const Elf64_Shdr *section = &object->section_headers[i];
 		struct gt_object_section *to = &object->sections[object->section_count];
 
@@ -363,7 +361,6 @@ static int load_dynamic(struct gt_object *object, const Elf64_Phdr *header,
 	const uint64_t count = header->p_filesz / sizeof(Elf64_Dyn);
 	uint8_t *bytes = gt_object_copy_bytes(object, header->p_vaddr, header->p_filesz);
 	Elf64_Dyn entry;
-	uint64_t i;
 
 	if (!bytes)
 		return gt_fail(message, GT_EFORMAT,
@@ -371,7 +368,7 @@ static int load_dynamic(struct gt_object *object, const Elf64_Phdr *header,
 			       object->path, (unsigned long long)header->p_vaddr,
 			       (unsigned long long)header->p_filesz);
 	object->has_dynamic = true;
-	for (i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		memcpy(&entry, bytes + i * sizeof(entry), sizeof(entry));
 		if (entry.d_tag == DT_NULL)
 			break;
@@ -385,7 +382,7 @@ static int load_dynamic(struct gt_object *object, const Elf64_Phdr *header,
 static int load_needed(struct gt_object *object, struct gt_message *message)
 {
 	const struct gt_symbol_table *table = &object->tables[1];
-	uint32_t i, found = 0;
+	uint32_t found = 0;
 
 	if (!object->needed_count || !table->strings) {
 		object->needed_count = 0;
@@ -394,7 +391,7 @@ static int load_needed(struct gt_object *object, struct gt_message *message)
 	object->needed = calloc(object->needed_count, sizeof(*object->needed));
 	if (!object->needed)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
-	for (i = 0; i < object->header.e_phnum; i++) {
+	for (uint32_t i = 0; i < object->header.e_phnum; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
 		uint8_t *bytes;
 		uint64_t at;
@@ -449,7 +446,6 @@ static int load_headers(struct gt_object *object, struct gt_message *message)
 {
 	const uint64_t head =
 		object->size < sizeof(object->header) ? object->size : sizeof(object->header);
-	uint32_t i;
 	int error;
 
 	error = read_at(object, 0, &object->header, head, "the ELF header", message);
@@ -464,7 +460,7 @@ static int load_headers(struct gt_object *object, struct gt_message *message)
 	error = load_sections(object, message);
 	if (error)
 		return error;
-	for (i = 0; !error && i < object->header.e_phnum; i++)
+	for (uint32_t i = 0; !error && i < object->header.e_phnum; i++)
 		error = load_small(object, &object->program_headers[i], message);
 	return error;
 }
@@ -590,11 +586,9 @@ int gt_object_open_read(const char *path, gt_object_read *read, void *data, uint
 
 void gt_object_close(struct gt_object *object)
 {
-	uint32_t i;
-
 	if (!object)
 		return;
-	for (i = 0; object->names && i < object->function_count; i++)
+	for (uint32_t i = 0; object->names && i < object->function_count; i++)
 		free(object->names[i]);
 	free(object->names);
 	free(object->functions);
@@ -606,7 +600,7 @@ void gt_object_close(struct gt_object *object)
 	free(object->sections);
 	free(object->section_names);
 	free(object->section_headers);
-	for (i = 0; object->segment_bytes && i < object->segment_count; i++)
+	for (uint32_t i = 0; object->segment_bytes && i < object->segment_count; i++)
 		free(object->segment_bytes[i].bytes);
 	free(object->segment_bytes);
 	free(object->segments);
@@ -715,9 +709,7 @@ void gt_object_span(const struct gt_object *object, uint64_t *start, uint64_t *e
 /* Index of the segment whose file bytes hold the address, -1 none. */
 static int segment_at(const struct gt_object *object, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->segment_count; i++) {
+	for (uint32_t i = 0; i < object->segment_count; i++) {
 		const struct gt_object_segment *segment = &object->segments[i];
 
 		if (address >= segment->address && address - segment->address < segment->file_bytes)
@@ -789,9 +781,7 @@ uint64_t gt_object_code_bytes_at(const struct gt_object *object, uint64_t addres
 int gt_object_address_of_offset(const struct gt_object *object, uint64_t file_offset,
 				uint64_t *address)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->segment_count; i++) {
+	for (uint32_t i = 0; i < object->segment_count; i++) {
 		const struct gt_object_segment *segment = &object->segments[i];
 
 		if (file_offset >= segment->file_offset &&
@@ -801,7 +791,7 @@ int gt_object_address_of_offset(const struct gt_object *object, uint64_t file_of
 		}
 	}
 	/* The page that a segment begins in is mapped from its start. */
-	for (i = 0; i < object->segment_count; i++) {
+	for (uint32_t i = 0; i < object->segment_count; i++) {
 		const struct gt_object_segment *segment = &object->segments[i];
 
 		if (file_offset < segment->file_offset &&
@@ -827,9 +817,7 @@ const struct gt_object_section *gt_object_section(const struct gt_object *object
 const struct gt_object_section *gt_object_section_named(const struct gt_object *object,
 							const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->section_count; i++)
+	for (uint32_t i = 0; i < object->section_count; i++)
 		if (strcmp(object->sections[i].name, name) == 0)
 			return &object->sections[i];
 	return NULL;

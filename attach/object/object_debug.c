@@ -81,7 +81,6 @@ static bool take_names(struct gt_object *object, struct source *source, bool ide
 	const Elf64_Shdr *symbols = NULL, *strings;
 	bool same = !identified, done = false;
 	void *loaded;
-	uint32_t i;
 
 	if (read_source(source, 0, &from.header, sizeof(from.header)) ||
 	    memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -91,7 +90,7 @@ static bool take_names(struct gt_object *object, struct source *source, bool ide
 			   "the section header table", &loaded, NULL))
 		return false;
 	from.section_headers = loaded;
-	for (i = 0; i < header->e_shnum; i++) {
+	for (uint32_t i = 0; i < header->e_shnum; i++) {
 		const Elf64_Shdr *section = &from.section_headers[i];
 
 		if (section->sh_type == SHT_SYMTAB && section->sh_link < header->e_shnum &&
@@ -180,9 +179,7 @@ static uint8_t *unpack(const uint8_t *packed, size_t bytes, size_t *size)
 
 static void try_inside(struct gt_object *object)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->section_header_count; i++) {
+	for (uint32_t i = 0; i < object->section_header_count; i++) {
 		const Elf64_Shdr *section = &object->section_headers[i];
 		struct source source = { .fd = -1 };
 		uint8_t *unpacked;

@@ -412,7 +412,7 @@ int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,
 	struct cursor section;
 	const uint8_t *start;
 	bool sorted = true;
-	uint32_t room = 0, i;
+	uint32_t room = 0;
 	int error = 0;
 
 	memset(frames, 0, sizeof(*frames));
@@ -457,7 +457,7 @@ int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,
 		memset(frames, 0, sizeof(*frames));
 		return gt_fail(message, error, "'%s': no memory for call frames", object->path);
 	}
-	for (i = 0; i < frames->count; i++) {
+	for (uint32_t i = 0; i < frames->count; i++) {
 		sorted = sorted && frames->frames[i].address >= last;
 		last = frames->frames[i].address;
 	}

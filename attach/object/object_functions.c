@@ -77,13 +77,12 @@ static bool is_start_name(const char *name, uint32_t bytes)
 		"__dls2b",
 		"__dls3",
 	};
-	uint32_t i;
 
 	if (bytes < 5 || name[0] != '_') {
 		if (bytes == 0 || (name[0] != 'd' && name[0] != 'r' && name[0] != 'f'))
 			return false;
 	}
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strlen(names[i]) == bytes && memcmp(names[i], name, bytes) == 0)
 			return true;
 	return false;
@@ -94,9 +93,9 @@ static bool is_start_name(const char *name, uint32_t bytes)
 static bool is_cold_name(const char *name, uint32_t bytes)
 {
 	static const char *const endings[] = { ".cold", ".warm", ".__part" };
-	size_t i, length;
+	size_t length;
 
-	for (i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
 		const char *at;
 
 		length = strlen(endings[i]);
@@ -133,9 +132,7 @@ static void note_ocaml(struct candidates *candidates, const struct candidate *sy
 
 static bool is_ocaml(const struct candidates *candidates, uint64_t address)
 {
-	int i;
-
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		if (candidates->ocaml[i][0] && address >= candidates->ocaml[i][0] &&
 		    address < candidates->ocaml[i][1])
 			return true;
@@ -145,9 +142,7 @@ static bool is_ocaml(const struct candidates *candidates, uint64_t address)
 static int add_symbols(struct gt_object *object, const struct gt_symbol_table *table,
 		       struct candidates *candidates)
 {
-	uint32_t i;
-
-	for (i = 0; i < table->count; i++) {
+	for (uint32_t i = 0; i < table->count; i++) {
 		const Elf64_Sym *symbol = &table->symbols[i];
 		const uint8_t type = ELF64_ST_TYPE(symbol->st_info);
 		const bool local = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
@@ -194,10 +189,9 @@ static int add_frames(struct gt_object *object, struct candidates *candidates,
 		      struct gt_message *message)
 {
 	struct gt_frames frames;
-	uint32_t i;
 	int error = gt_object_load_frames(object, &frames, message);
 
-	for (i = 0; !error && i < frames.count; i++) {
+	for (uint32_t i = 0; !error && i < frames.count; i++) {
 		const struct gt_frame *frame = &frames.frames[i];
 		struct candidate candidate = { .address = frame->address,
 					       .bytes = frame->bytes,
@@ -294,12 +288,11 @@ static uint64_t slot_of_stub(const uint8_t *code, uint64_t address)
 static int add_stubs(struct gt_object *object, struct candidates *candidates)
 {
 	struct slots slots = { 0 };
-	uint32_t i;
 	int error = gt_object_each_relocation(object, add_slot, &slots);
 
 	if (slots.count)
 		qsort(slots.list, slots.count, sizeof(*slots.list), compare_slots);
-	for (i = 0; !error && slots.count && i < object->section_count; i++) {
+	for (uint32_t i = 0; !error && slots.count && i < object->section_count; i++) {
 		const struct gt_object_section *section = &object->sections[i];
 		const uint32_t step = strcmp(section->name, ".plt.got") == 0 ? 8 : 16;
 		uint8_t *code;
@@ -376,10 +369,10 @@ static bool fold(const struct candidate *list, uint32_t count, struct gt_object_
 {
 	const struct candidate *best = NULL;
 	uint64_t symbol_bytes = 0, frame_bytes = 0;
-	uint32_t i, flags = 0;
+	uint32_t flags = 0;
 	bool strong = false;
 
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct candidate *candidate = &list[i];
 
 		strong = strong || !candidate->weak_type;
@@ -415,9 +408,7 @@ static bool fold(const struct candidate *list, uint32_t count, struct gt_object_
 
 static const struct gt_object_section *section_at(const struct gt_object *object, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->section_count; i++)
+	for (uint32_t i = 0; i < object->section_count; i++)
 		if (object->sections[i].execute && address >= object->sections[i].address &&
 		    address - object->sections[i].address < object->sections[i].bytes)
 			return &object->sections[i];
@@ -443,9 +434,8 @@ static bool looks_like_plt(struct gt_object *object, uint64_t address)
 static void finish(struct gt_object *object, const struct candidates *candidates)
 {
 	const struct gt_object_section *section = NULL;
-	uint32_t i;
 
-	for (i = 0; i < object->function_count; i++) {
+	for (uint32_t i = 0; i < object->function_count; i++) {
 		struct gt_object_function *function = &object->functions[i];
 		uint64_t room = gt_object_code_bytes_at(object, function->address);
 
@@ -481,9 +471,8 @@ static int keep_names(struct gt_object *object, const struct candidate **named)
 {
 	size_t bytes = 1;
 	char *at;
-	uint32_t i;
 
-	for (i = 0; i < object->function_count; i++)
+	for (uint32_t i = 0; i < object->function_count; i++)
 		if (named[i] && !named[i]->plain)
 			bytes += named[i]->name_bytes + 1;
 	object->strings = malloc(bytes);
@@ -491,7 +480,7 @@ static int keep_names(struct gt_object *object, const struct candidate **named)
 		return GT_ENOMEM;
 	at = object->strings;
 	*at++ = 0;
-	for (i = 0; i < object->function_count; i++) {
+	for (uint32_t i = 0; i < object->function_count; i++) {
 		if (!named[i]) {
 			object->functions[i].name = object->strings;
 		} else if (named[i]->plain) {
@@ -512,7 +501,7 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 	struct resolvers resolvers = { .candidates = &candidates };
 	const struct candidate **named = NULL;
 	bool sorted = true;
-	uint32_t i, next;
+	uint32_t next;
 	int error;
 
 	error = add_symbols(object, &object->tables[0], &candidates);
@@ -528,7 +517,7 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 	}
 	if (error)
 		goto no_memory;
-	for (i = 1; i < candidates.count && sorted; i++)
+	for (uint32_t i = 1; i < candidates.count && sorted; i++)
 		sorted = candidates.list[i].address >= candidates.list[i - 1].address;
 	if (!sorted)
 		qsort(candidates.list, candidates.count, sizeof(*candidates.list),
@@ -539,7 +528,7 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 	named = malloc((candidates.count + 1ul) * sizeof(*named));
 	if (!object->functions || !object->names || !named)
 		goto no_memory;
-	for (i = 0; i < candidates.count; i = next) {
+	for (uint32_t i = 0; i < candidates.count; i = next) {
 		for (next = i + 1; next < candidates.count &&
 				   candidates.list[next].address == candidates.list[i].address;
 		     next++)

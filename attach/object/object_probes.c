@@ -31,9 +31,7 @@ struct gt_object_notes {
 
 static const Elf64_Shdr *section_header(const struct gt_object *object, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->section_header_count; i++) {
+	for (uint32_t i = 0; i < object->section_header_count; i++) {
 		const Elf64_Shdr *section = &object->section_headers[i];
 
 		if (section->sh_name < object->section_names_bytes &&
@@ -174,14 +172,14 @@ static int register_number(const char *name, size_t bytes, int64_t *shift)
 		{ "rsi", "esi", "si", "sil" }, { "rdi", "edi", "di", "dil" },
 	};
 	static const char *const highs[] = { "ah", "ch", "dh", "bh" };
-	int i, k, number;
+	int number;
 
 	*shift = 0;
-	for (i = 0; i < 8; i++)
-		for (k = 0; k < 4; k++)
+	for (int i = 0; i < 8; i++)
+		for (int k = 0; k < 4; k++)
 			if (strlen(names[i][k]) == bytes && memcmp(names[i][k], name, bytes) == 0)
 				return i;
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		if (bytes == 2 && memcmp(highs[i], name, 2) == 0) {
 			*shift = 8;
 			return i;
@@ -401,9 +399,7 @@ struct note_reader {
 /* Only data of the object is written to. */
 static bool is_data(const struct gt_object *object, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->segment_count; i++) {
+	for (uint32_t i = 0; i < object->segment_count; i++) {
 		const struct gt_object_segment *segment = &object->segments[i];
 
 		if (segment->write && !segment->execute && address >= segment->address &&
@@ -449,13 +445,12 @@ static void take_fields(struct note_reader *reader, const char *at, const char *
 	const char *strings = at + 16, *text;
 	struct gt_probe *probe = NULL;
 	uint64_t address;
-	uint32_t i;
 
 	if (end - at < 16 || !(text = next_string(&strings, end)))
 		return;
 	address = word_at(at) +
 		  (reader->base && word_at(at + 8) ? reader->base - word_at(at + 8) : 0);
-	for (i = 0; i < reader->notes->count; i++)
+	for (uint32_t i = 0; i < reader->notes->count; i++)
 		if (reader->notes->probes[i].address == address)
 			probe = &reader->notes->probes[i];
 	if (!probe)
@@ -463,7 +458,7 @@ static void take_fields(struct note_reader *reader, const char *at, const char *
 	probe->system += strncmp(probe->system, system_prefix, sizeof(system_prefix) - 1) == 0
 				 ? sizeof(system_prefix) - 1
 				 : 0;
-	for (i = 0; i < probe->argument_count; i++) {
+	for (uint32_t i = 0; i < probe->argument_count; i++) {
 		const size_t bytes = strcspn(text, ";");
 		const char *blank = memrchr(text, ' ', bytes);
 
@@ -528,11 +523,10 @@ const struct gt_probe *gt_object_probes(struct gt_object *object, uint32_t *coun
 void gt_object_free_notes(struct gt_object *object)
 {
 	struct gt_object_notes *notes = object->notes;
-	uint32_t i;
 
 	if (!notes)
 		return;
-	for (i = 0; i < notes->made_count; i++)
+	for (uint32_t i = 0; i < notes->made_count; i++)
 		free(notes->made[i]);
 	free(notes->made);
 	free(notes->bytes[0]);

@@ -76,9 +76,9 @@ static uint32_t count_by_gnu_hash(struct gt_object *object)
 	const uint32_t bloom = word_at(object, table + 8, &there);
 	const uint64_t bucket = table + 16 + (uint64_t)bloom * 8;
 	const uint64_t chain = bucket + (uint64_t)buckets * 4;
-	uint32_t last = 0, i;
+	uint32_t last = 0;
 
-	for (i = 0; there && i < buckets; i++) {
+	for (uint32_t i = 0; there && i < buckets; i++) {
 		const uint32_t symbol = word_at(object, bucket + (uint64_t)i * 4, &there);
 
 		if (symbol > last)
@@ -132,10 +132,9 @@ static int load_dynamic_table(struct gt_object *object, struct gt_symbol_table *
 
 int gt_object_load_symbols(struct gt_object *object, struct gt_message *message)
 {
-	uint32_t i;
 	int error;
 
-	for (i = 0; i < object->section_header_count; i++) {
+	for (uint32_t i = 0; i < object->section_header_count; i++) {
 		const Elf64_Shdr *section = &object->section_headers[i];
 		struct gt_symbol_table *table = NULL;
 
@@ -194,13 +193,12 @@ static bool has_name(const char *symbol, const char *name)
 
 int gt_object_symbol(const struct gt_object *object, const char *name, uint64_t *address)
 {
-	int best = 0, i;
-	uint32_t k;
+	int best = 0;
 
-	for (i = 1; i >= 0; i--) {
+	for (int i = 1; i >= 0; i--) {
 		const struct gt_symbol_table *table = &object->tables[i];
 
-		for (k = 0; k < table->count; k++) {
+		for (uint32_t k = 0; k < table->count; k++) {
 			const Elf64_Sym *symbol = &table->symbols[k];
 			const char *is = symbol_name(table, symbol);
 			int rank;
@@ -226,13 +224,12 @@ int gt_object_each_symbol(const struct gt_object *object,
 			  int (*each)(void *data, const struct gt_object_symbol *symbol),
 			  void *data)
 {
-	int i, stop;
-	uint32_t k;
+	int stop;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		const struct gt_symbol_table *table = &object->tables[i];
 
-		for (k = 0; k < table->count; k++) {
+		for (uint32_t k = 0; k < table->count; k++) {
 			const Elf64_Sym *symbol = &table->symbols[k];
 			const uint8_t type = ELF64_ST_TYPE(symbol->st_info);
 			struct gt_object_symbol found;
@@ -267,10 +264,9 @@ static int each_rela(struct gt_object *object, uint64_t address, uint64_t bytes,
 {
 	const struct gt_symbol_table *table = &object->tables[1];
 	const uint8_t *at = bytes ? gt_object_bytes(object, address, bytes) : NULL;
-	uint64_t i;
 	int stop;
 
-	for (i = 0; at && i < bytes / sizeof(Elf64_Rela); i++) {
+	for (uint64_t i = 0; at && i < bytes / sizeof(Elf64_Rela); i++) {
 		struct gt_object_relocation found;
 		uint32_t index;
 		Elf64_Rela rela;
@@ -305,10 +301,10 @@ static int each_relr(struct gt_object *object,
 	struct gt_object_relocation found = { .type = R_X86_64_RELATIVE,
 					      .name = "",
 					      .defined = true };
-	uint64_t next = 0, i;
+	uint64_t next = 0;
 	int stop;
 
-	for (i = 0; at && i < bytes / 8; i++) {
+	for (uint64_t i = 0; at && i < bytes / 8; i++) {
 		uint64_t word, bit, address = next;
 
 		memcpy(&word, at + i * 8, 8);
@@ -343,7 +339,6 @@ int gt_object_each_relocation(struct gt_object *object,
 			      void *data)
 {
 	const struct gt_dynamic *dynamic = &object->dynamic;
-	uint32_t i;
 	int stop = 0;
 
 	if (dynamic->rela || dynamic->jmprel || dynamic->relr) {
@@ -354,7 +349,7 @@ int gt_object_each_relocation(struct gt_object *object,
 		return stop ? stop : each_relr(object, each, data);
 	}
 	/* A static program: its IFUNC relocations have a section only. */
-	for (i = 0; !stop && i < object->section_header_count; i++) {
+	for (uint32_t i = 0; !stop && i < object->section_header_count; i++) {
 		const Elf64_Shdr *section = &object->section_headers[i];
 
 		if (section->sh_type == SHT_RELA && section->sh_flags & SHF_ALLOC)

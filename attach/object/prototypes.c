@@ -173,9 +173,8 @@ static bool fill(struct gt_signature_value *value, const char *format, const cha
 	const uint32_t bits =
 		format[1] >= '0' && format[1] <= '9' ? (uint32_t)atoi(format + 1) : 64;
 	const char *type = "long";
-	size_t i;
 
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (types[i][0][0] == *format)
 			type = types[i][1];
 	if (bits == 32 && *format == 'd')

@@ -93,9 +93,8 @@ static struct graftrace_probe_argument usual_place(const struct word *word)
 {
 	struct gt_signature_cursor cursor = { 0 };
 	struct graftrace_probe_argument place = { 0 };
-	uint32_t i;
 
-	for (i = 0; i < word->number; i++)
+	for (uint32_t i = 0; i < word->number; i++)
 		place = gt_signature_pass(&cursor, word->bits / 8, word->is_float);
 	return place;
 }
@@ -124,11 +123,11 @@ static struct graftrace_probe_argument place_of(const struct word *word)
 static const struct gt_signature_value *known_value(const struct gt_signature *known,
 						    const struct word *word)
 {
-	uint32_t i, seen = 0;
+	uint32_t seen = 0;
 
 	if (known && word->is_result)
 		return known->result_count == 1 ? &known->values[known->argument_count] : NULL;
-	for (i = 0; known && i < known->argument_count; i++)
+	for (uint32_t i = 0; known && i < known->argument_count; i++)
 		if (known->values[i].kind != GRAFTRACE_VALUE_MORE &&
 		    known->values[i].is_float == word->is_float && ++seen == word->number)
 			return &known->values[i];

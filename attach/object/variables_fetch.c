@@ -237,11 +237,11 @@ static const char *const register_names[16] = {
  * counts. */
 static uint64_t text_base(const struct gt_variables_work *work)
 {
-	size_t count = 0, i;
+	size_t count = 0;
 
 	if (elf_getphdrnum(work->variables->elf, &count) != 0)
 		return 0;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		GElf_Phdr segment;
 
 		if (gelf_getphdr(work->variables->elf, (int)i, &segment) &&
@@ -384,7 +384,7 @@ int gt_variables_each(struct gt_variables *variables, uint64_t address, bool par
 	struct gt_variables_work work = { variables, address, message, "" };
 	Dwarf_Die function, variable, *scopes = NULL, unit;
 	bool has_function;
-	int result = 0, count, i;
+	int result = 0, count;
 
 	gt_variables_find(&work, "", 0, &function, &has_function, &variable);
 	if (!has_function)
@@ -392,7 +392,7 @@ int gt_variables_each(struct gt_variables *variables, uint64_t address, bool par
 	if (!dwarf_diecu(&function, &unit, NULL, NULL))
 		return gt_fail(message, GT_ENOENT, "no function is known there");
 	count = dwarf_getscopes(&unit, address, &scopes);
-	for (i = 0; i < count && !result; i++) {
+	for (int i = 0; i < count && !result; i++) {
 		Dwarf_Die die;
 
 		if (dwarf_tag(&scopes[i]) == DW_TAG_compile_unit ||

@@ -48,7 +48,7 @@ bool gt_variables_find(const struct gt_variables_work *work, const char *name, s
 {
 	Dwarf_Die unit, *scopes = NULL;
 	bool found = false;
-	int count, i;
+	int count;
 
 	*has_function = false;
 	if (!dwarf_addrdie(work->variables->dwarf, work->address, &unit)) {
@@ -64,7 +64,7 @@ bool gt_variables_find(const struct gt_variables_work *work, const char *name, s
 			return false;
 	}
 	count = dwarf_getscopes(&unit, work->address, &scopes);
-	for (i = 0; i < count; i++) {
+	for (int i = 0; i < count; i++) {
 		Dwarf_Die die;
 
 		if (!found && dwarf_child(&scopes[i], &die) == 0)
@@ -90,9 +90,7 @@ bool gt_variables_find(const struct gt_variables_work *work, const char *name, s
 /* The frame's address at the place: register and offset. */
 static bool find_cfa(const struct gt_variables_work *work, int *reg, int64_t *offset)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		Dwarf_Frame *frame = NULL;
 		Dwarf_Op *ops;
 		size_t count;

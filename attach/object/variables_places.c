@@ -112,9 +112,8 @@ static Dwarf_Off function_at(Dwarf_Die *unit, Dwarf_Addr address)
 	Dwarf_Die *scopes = NULL;
 	const int count = dwarf_getscopes(unit, address, &scopes);
 	Dwarf_Off offset = 0;
-	int i;
 
-	for (i = 0; i < count && !offset; i++)
+	for (int i = 0; i < count && !offset; i++)
 		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
 			offset = dwarf_dieoffset(&scopes[i]);
 	if (count > 0)
@@ -125,13 +124,13 @@ static Dwarf_Off function_at(Dwarf_Die *unit, Dwarf_Addr address)
 static int search_unit(struct line_search *search, Dwarf_Die *unit)
 {
 	Dwarf_Off seen[32];
-	size_t count = 0, seen_count = 0, i, k;
+	size_t count = 0, seen_count = 0, k;
 	Dwarf_Lines *lines;
 	int result = 0;
 
 	if (dwarf_getsrclines(unit, &lines, &count) != 0)
 		return 0;
-	for (i = 0; !result && i < count; i++) {
+	for (size_t i = 0; !result && i < count; i++) {
 		Dwarf_Line *line = dwarf_onesrcline(lines, i);
 		const char *file = dwarf_linesrc(line, NULL, NULL);
 		Dwarf_Addr address;

@@ -67,11 +67,10 @@ static void find(struct gt_cancels *cancels, struct gt_scan *scan)
 {
 	const struct gt_object *object = gt_scan_object(scan);
 	const uint32_t count = gt_object_function_count(object);
-	uint32_t i;
 
 	cancels->ready = true;
 	cancels->in = calloc(count + 1ul, 1);
-	for (i = 0; cancels->in && i < count; i++) {
+	for (uint32_t i = 0; cancels->in && i < count; i++) {
 		const struct gt_object_function *function = gt_object_function(object, i);
 
 		cancels->anywhere = cancels->anywhere || cancels_threads(scan, function);

@@ -197,7 +197,6 @@ void gt_instruction_stack_any(const uint8_t *code, size_t room, struct gt_stack_
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	const ZydisDecodedOperand *to = &operands[0], *from = &operands[1];
 	const ZydisRegister stack = ZYDIS_REGISTER_RSP;
-	uint8_t i;
 
 	memset(effect, 0, sizeof(*effect));
 	effect->loaded_from = 0xff;
@@ -283,7 +282,7 @@ void gt_instruction_stack_any(const uint8_t *code, size_t room, struct gt_stack_
 		return;
 	}
 	/* Whatever else writes rsp. */
-	for (i = 0; i < decoded.operand_count; i++)
+	for (uint8_t i = 0; i < decoded.operand_count; i++)
 		if (is_register(&operands[i], stack) &&
 		    operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
 			effect->unknown = true;

@@ -12,12 +12,10 @@
 
 static void use_entry(struct gt_plan *plan, const struct gt_plan_entry *entry)
 {
-	uint32_t i;
-
 	if (entry->way == GT_PLAN_NONE)
 		return;
 	gt_scan_use(plan->scan, entry->patch_address, entry->covered_bytes);
-	for (i = 0; i < entry->extra_count; i++) {
+	for (uint32_t i = 0; i < entry->extra_count; i++) {
 		const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
 
 		gt_scan_use(plan->scan, extra->address,
@@ -30,10 +28,9 @@ static int plan_rest(struct gt_plan *plan, uint32_t *again, uint32_t *again_coun
 {
 	const uint32_t count = gt_object_function_count(plan->object);
 	struct gt_plan_entry entry;
-	uint32_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < count; i++) {
+	for (uint32_t i = 0; !error && i < count; i++) {
 		if (plan->planned[i] != GT_PLAN_NO_ENTRY)
 			continue;
 		error = gt_plan_one(plan, i, false, &entry, message);

@@ -64,7 +64,6 @@ bool gt_plan_is_clone(struct gt_plan *plan, uint32_t index)
 	uint64_t room;
 	const uint8_t *code =
 		gt_scan_code(plan->scan, gt_object_function(plan->object, index)->address, &room);
-	uint32_t at;
 
 	if (code && has_bytes(code, room, endbr64, sizeof(endbr64))) {
 		code += sizeof(endbr64);
@@ -74,7 +73,7 @@ bool gt_plan_is_clone(struct gt_plan *plan, uint32_t index)
 		return code != NULL;
 	if (!has_bytes(code, room, glibc, sizeof(glibc)))
 		return false;
-	for (at = sizeof(glibc); at < room && at < CLONE_BYTES; at++)
+	for (uint32_t at = sizeof(glibc); at < room && at < CLONE_BYTES; at++)
 		if (has_bytes(code + at, room - at, calls, sizeof(calls)))
 			return true;
 	return false;

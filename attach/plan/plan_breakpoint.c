@@ -12,16 +12,14 @@
 
 bool gt_plan_is_taken(const struct gt_plan *plan, uint64_t address, uint64_t bytes)
 {
-	uint32_t i;
-
-	for (i = 0; i < plan->extra_count; i++) {
+	for (uint32_t i = 0; i < plan->extra_count; i++) {
 		const struct gt_plan_extra *extra = &plan->extras[i];
 		const uint64_t covered = extra->covered ? extra->covered : extra->bytes;
 
 		if (extra->address < address + bytes && address < extra->address + covered)
 			return true;
 	}
-	for (i = 0; i < plan->entry_count; i++) {
+	for (uint32_t i = 0; i < plan->entry_count; i++) {
 		const struct gt_plan_entry *entry = &plan->entries[i];
 
 		if (entry->way != GT_PLAN_NONE && entry->patch_address < address + bytes &&

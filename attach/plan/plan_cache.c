@@ -54,17 +54,16 @@ static void sum_bytes(struct sum *sum, const void *data, size_t bytes)
 {
 	const uint8_t *at = data;
 	uint64_t words[4];
-	int i;
 
 	for (; bytes >= sizeof(words); bytes -= sizeof(words), at += sizeof(words)) {
 		memcpy(words, at, sizeof(words));
-		for (i = 0; i < 4; i++)
+		for (int i = 0; i < 4; i++)
 			sum->lane[i] = mix(sum->lane[i], words[i]);
 	}
 	memset(words, 0, sizeof(words));
 	memcpy(words, at, bytes);
 	words[3] ^= (uint64_t)bytes << 56;
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		sum->lane[i] = mix(sum->lane[i], words[i] + (uint64_t)i);
 }
 
@@ -79,15 +78,14 @@ static int each_own_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	const uint64_t here = (uint64_t)(uintptr_t)each_own_object;
 	bool mine = false;
-	int i;
 
 	(void)size;
-	for (i = 0; i < info->dlpi_phnum; i++)
+	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
 		    here - info->dlpi_addr - info->dlpi_phdr[i].p_vaddr <
 			    info->dlpi_phdr[i].p_memsz)
 			mine = true;
-	for (i = 0; mine && i < info->dlpi_phnum; i++)
+	for (int i = 0; mine && i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_NOTE)
 			sum_bytes(data,
 				  (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
@@ -104,13 +102,12 @@ static bool make_key(struct gt_plan *plan, uint64_t key[2])
 	const uint32_t id_bytes = gt_object_build_id(object, &build_id);
 	const char *path = gt_object_path(object);
 	struct sum sum;
-	uint32_t i;
 
 	sum_begin(&sum);
 	dl_iterate_phdr(each_own_object, &sum);
 	sum_bytes(&sum, path, strlen(path));
 	sum_bytes(&sum, build_id, id_bytes);
-	for (i = 0; i < gt_object_segment_count(object); i++) {
+	for (uint32_t i = 0; i < gt_object_segment_count(object); i++) {
 		const struct gt_object_segment *segment = gt_object_segment(object, i);
 		const uint8_t *bytes =
 			gt_object_bytes(object, segment->address, segment->file_bytes);
@@ -120,7 +117,7 @@ static bool make_key(struct gt_plan *plan, uint64_t key[2])
 		sum_bytes(&sum, segment, sizeof(segment->address));
 		sum_bytes(&sum, bytes ? bytes : (const uint8_t *)"", segment->file_bytes);
 	}
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_object_function *function = gt_object_function(object, i);
 		const uint64_t words[2] = { function->address,
 					    (uint64_t)function->bytes << 32 | function->flags };
@@ -128,7 +125,7 @@ static bool make_key(struct gt_plan *plan, uint64_t key[2])
 		sum_bytes(&sum, words, sizeof(words));
 		sum_bytes(&sum, function->name, strlen(function->name));
 	}
-	for (i = 0; i < plan->hooked_count; i++)
+	for (uint32_t i = 0; i < plan->hooked_count; i++)
 		sum_bytes(&sum, &plan->hooked[i].address, sizeof(plan->hooked[i].address));
 	sum_end(&sum, key);
 	return true;
@@ -304,7 +301,6 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cac
 	const struct gt_object_function *function = gt_object_function(plan->object, index);
 	uint8_t moved[GT_PLAN_MOVED_MAX], jump[8];
 	const uint8_t *code;
-	uint32_t i;
 
 	memset(entry, 0, sizeof(*entry));
 	if (from->way > GT_PLAN_SHORT || from->prepared > GT_PREPARED_CYG || from->entry_only > 1 ||
@@ -325,7 +321,7 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cac
 	entry->patch_address = function->address + from->behind;
 	entry->body = from->body ? entry->patch_address + from->body : 0;
 	entry->reason = from->reason;
-	for (i = 0; i < from->extra_count; i++) {
+	for (uint32_t i = 0; i < from->extra_count; i++) {
 		if (!take_extra(plan, extras, entry))
 			return false;
 		entry->extra_count++;
@@ -355,7 +351,6 @@ bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 	struct content content = { bytes, size }, extras;
 	struct gt_cache_header header;
 	const uint8_t *entries;
-	uint32_t i;
 
 	if (size < sizeof(header))
 		return false;
@@ -374,7 +369,7 @@ bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 		goto none;
 	if (!gt_plan_reserve(plan, count, header.extras))
 		goto none;
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct gt_cache_entry from;
 		struct gt_plan_entry entry;
 
@@ -390,7 +385,7 @@ bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 	return true;
 
 none:
-	for (i = old_entries; i < plan->entry_count; i++)
+	for (uint32_t i = old_entries; i < plan->entry_count; i++)
 		plan->planned[plan->entries[i].function] = GT_PLAN_NO_ENTRY;
 	plan->entry_count = old_entries;
 	plan->extra_count = old_extras;
@@ -478,7 +473,7 @@ static bool has_ending(const char *name, const char *ending)
 static void make_room(int directory)
 {
 	struct aged *list = NULL;
-	size_t count = 0, room = 0, i;
+	size_t count = 0, room = 0;
 	uint64_t total = 0;
 	const int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -517,7 +512,7 @@ static void make_room(int directory)
 		closedir(stream);
 	if (total > CACHE_MAX) {
 		qsort(list, count, sizeof(*list), by_age);
-		for (i = 0; i < count && total > CACHE_MAX / 4 * 3; i++)
+		for (size_t i = 0; i < count && total > CACHE_MAX / 4 * 3; i++)
 			if (unlinkat(directory, list[i].name, 0) == 0)
 				total -= list[i].bytes;
 	}
@@ -539,9 +534,8 @@ static void put_plan(const struct gt_plan *plan, struct output *output,
 		     struct gt_cache_header *header)
 {
 	const uint32_t count = gt_object_function_count(plan->object);
-	uint32_t i, k;
 
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_plan_entry *entry = &plan->entries[plan->planned[i]];
 		struct gt_cache_entry to = {
 			.body = entry->body ? (uint32_t)(entry->body - entry->patch_address) : 0,
@@ -562,10 +556,10 @@ static void put_plan(const struct gt_plan *plan, struct output *output,
 		put(output, &to, sizeof(to));
 		header->extras += entry->extra_count;
 	}
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_plan_entry *entry = &plan->entries[plan->planned[i]];
 
-		for (k = 0; k < entry->extra_count; k++) {
+		for (uint32_t k = 0; k < entry->extra_count; k++) {
 			const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, k);
 			struct gt_cache_extra to = { .address = extra->address,
 						     .kind = extra->kind,

@@ -79,12 +79,12 @@ static uint64_t find_padding(struct gt_plan_work *work, uint64_t from, enum gt_p
 {
 	struct gt_plan *plan = work->plan;
 	const uint32_t count = gt_object_function_count(plan->object);
-	uint32_t low = work->index, high;
+	uint32_t low = work->index;
 
 	while (low > 0 && gt_object_function(plan->object, low - 1)->address + 160 > from)
 		low--;
 	low = low > 0 ? low - 1 : 0;
-	for (high = low; high < count; high++) {
+	for (uint32_t high = low; high < count; high++) {
 		const struct gt_object_function *function = gt_object_function(plan->object, high);
 		uint64_t at, start, bytes;
 
@@ -281,10 +281,8 @@ static uint64_t block_in(struct gt_plan_work *work, const struct gt_object_funct
 
 static bool can_borrow(const struct gt_plan_work *work, uint32_t *borrowed)
 {
-	uint32_t i;
-
 	*borrowed = 0;
-	for (i = 0; i < work->entry->extra_count; i++)
+	for (uint32_t i = 0; i < work->entry->extra_count; i++)
 		*borrowed += gt_plan_extra(work->plan, work->entry, i)->kind == GT_EXTRA_BLOCK;
 	return work->may_borrow && *borrowed < GT_PLAN_BLOCKS_MAX;
 }

@@ -260,11 +260,10 @@ static void emit_all(const struct gt_plan *plan, const struct gt_plan_entry *ent
 		.syscall = entry->syscall,
 		.offset = map->offset,
 	};
-	uint32_t i;
 
 	emit_piece(output, &piece);
 	map->block_count = 0;
-	for (i = 0; plan && i < entry->extra_count; i++) {
+	for (uint32_t i = 0; plan && i < entry->extra_count; i++) {
 		const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
 		struct gt_plan_block_map *block = &map->block[map->block_count];
 
@@ -289,14 +288,13 @@ int gt_plan_move(const struct gt_plan *plan, const struct gt_plan_entry *entry, 
 {
 	struct output output = { .bytes = out, .room = size, .address = moved };
 	struct gt_plan_map own;
-	uint32_t i;
 
 	if (entry->way != GT_PLAN_MOVED && entry->way != GT_PLAN_PADDING &&
 	    entry->way != GT_PLAN_SHORT && entry->way != GT_PLAN_BREAKPOINT)
 		return GT_EINVAL;
 	map = map ? map : &own;
 	memset(map->offset, 0xff, sizeof(map->offset));
-	for (i = 0; i < GT_PLAN_BLOCKS_MAX; i++)
+	for (uint32_t i = 0; i < GT_PLAN_BLOCKS_MAX; i++)
 		memset(map->block[i].offset, 0xff, sizeof(map->block[i].offset));
 	emit_all(plan, entry, bias, &output, map);
 	if (output.error == GT_EINVAL)
@@ -337,7 +335,6 @@ int gt_plan_jump(const struct gt_plan *plan, const struct gt_plan_entry *entry, 
 		 uint64_t stub, uint8_t *out)
 {
 	struct output output = { .bytes = out, .room = 5, .address = entry->patch_address + bias };
-	uint32_t i;
 
 	if (entry->way == GT_PLAN_NONE)
 		return GT_EINVAL;
@@ -349,7 +346,7 @@ int gt_plan_jump(const struct gt_plan *plan, const struct gt_plan_entry *entry, 
 		emit_jump(&output, stub);
 		return output.error;
 	}
-	for (i = 0; i < entry->extra_count; i++) {
+	for (uint32_t i = 0; i < entry->extra_count; i++) {
 		const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
 
 		if (extra && extra->kind == GT_EXTRA_STUB) {

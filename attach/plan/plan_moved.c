@@ -138,9 +138,8 @@ static enum gt_plan_reason redirect_jumps(struct gt_plan_work *work, const struc
 	const uint32_t count =
 		gt_scan_inward_jumps(work->plan->scan, entry->address,
 				     entry->patch_address + entry->patch_bytes, &jumps);
-	uint32_t i;
 
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_inward_jump *jump = &jumps[i];
 		const bool inside = jump->target > entry->patch_address;
 		const uint64_t offset = inside ? jump->target - entry->patch_address : 0;

@@ -14,9 +14,7 @@ static const uint8_t nop5[GT_JUMP_BYTES] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 static bool is_hook_there(const struct gt_plan *plan, uint64_t address, uint64_t bytes)
 {
-	uint32_t i;
-
-	for (i = 0; i < plan->hooked_count; i++) {
+	for (uint32_t i = 0; i < plan->hooked_count; i++) {
 		const struct gt_plan_entry *hook = &plan->hooked[i];
 
 		if (hook->patch_address < address + bytes &&
@@ -203,9 +201,8 @@ int gt_plan_probes(struct gt_plan *plan, const uint64_t *addresses, uint32_t cou
 		   struct gt_plan_entry *entries, struct gt_message *message)
 {
 	const int error = gt_plan_prepare_places(plan, message);
-	uint32_t i;
 
-	for (i = 0; !error && i < count; i++)
+	for (uint32_t i = 0; !error && i < count; i++)
 		plan_probe(plan, addresses[i], false, &entries[i]);
 	return error;
 }

@@ -70,9 +70,8 @@ static bool is_compared(const struct place *place)
 {
 	static const char *const names[] = { "__syscall_cancel_arch", "__syscall_cp_asm",
 					     "__cp_begin" };
-	size_t i;
 
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strncmp(place->function->name, names[i], strlen(names[i])) == 0)
 			return true;
 	return stands_before(place, "\x4c\x89\x5c\x24\x08", 5) && stands_behind(place, "\xc3", 1);
@@ -151,9 +150,7 @@ static enum gt_plan_reason rules(struct finder *finder, const struct place *plac
 
 static bool is_free(const struct gt_plan *plan, uint64_t address, uint64_t bytes)
 {
-	uint32_t i;
-
-	for (i = 0; i < plan->hooked_count; i++) {
+	for (uint32_t i = 0; i < plan->hooked_count; i++) {
 		const struct gt_plan_entry *hook = &plan->hooked[i];
 
 		if (hook->patch_address < address + bytes &&
@@ -251,11 +248,10 @@ static enum gt_plan_reason plan_from(struct place *place, uint64_t from)
 static enum gt_plan_reason plan_place(struct place *place)
 {
 	const enum gt_plan_reason reason = plan_from(place, place->at);
-	uint32_t i;
 
 	if (!reason)
 		return reason;
-	for (i = 0; i < place->before_count; i++) {
+	for (uint32_t i = 0; i < place->before_count; i++) {
 		const uint64_t from = place->before[i];
 
 		/* The function itself may be patched at its entry. */
@@ -301,14 +297,12 @@ static void add_place(struct finder *finder, struct place *place)
 /* Past an instruction. */
 static void step(struct place *place, const struct gt_instruction *instruction)
 {
-	uint32_t i;
-
 	/* Not from one call over to the next. */
 	if (instruction->kind != GT_INSTRUCTION_OTHER || instruction->stack ||
 	    memcmp(place->code + place->at, syscall_bytes, SYSCALL_BYTES) == 0) {
 		place->before_count = 0;
 	} else {
-		for (i = BEFORE_MAX - 1; i > 0; i--)
+		for (uint32_t i = BEFORE_MAX - 1; i > 0; i--)
 			place->before[i] = place->before[i - 1];
 		place->before[0] = place->at;
 		if (place->before_count < BEFORE_MAX)
@@ -355,14 +349,13 @@ int gt_plan_syscalls(struct gt_plan *plan, struct gt_plan_entry **entries, uint3
 	const bool is_static = is_static_program(plan->object);
 	struct finder finder = { .plan = plan };
 	bool any = false;
-	uint32_t i;
 	int error = 0;
 
-	for (i = 0; i < functions && !(any && (finder.fixed || !is_static)); i++)
+	for (uint32_t i = 0; i < functions && !(any && (finder.fixed || !is_static)); i++)
 		any = find_in(&finder, i, true) || any;
 	if (any)
 		error = gt_plan_prepare_places(plan, message);
-	for (i = 0; any && !error && i < functions; i++)
+	for (uint32_t i = 0; any && !error && i < functions; i++)
 		find_in(&finder, i, false);
 	if (!error && finder.no_memory)
 		error = GT_ENOMEM;

@@ -100,10 +100,9 @@ static void find(struct gt_returns *returns, struct gt_scan *scan)
 	const struct gt_object *object = gt_scan_object(scan);
 	const uint32_t count = gt_object_function_count(object);
 	bool grown = false;
-	uint32_t i;
 
 	returns->ready = true;
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_object_function *function = gt_object_function(object, i);
 		uint64_t room;
 		const uint8_t *code = code_of(scan, function, &room);
@@ -123,7 +122,7 @@ static void find(struct gt_returns *returns, struct gt_scan *scan)
 	}
 	while (grown) {
 		grown = false;
-		for (i = 0; i < count; i++) {
+		for (uint32_t i = 0; i < count; i++) {
 			const struct jumper jumper = { object, gt_object_function(object, i),
 						       returns->takes };
 

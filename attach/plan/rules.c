@@ -112,7 +112,6 @@ enum gt_plan_reason gt_rule_never(const struct gt_object *object,
 				  const struct gt_object_function *function)
 {
 	const char *name = function->name;
-	uint32_t i;
 
 	/* One with a name is a call across libraries, for whoever asks for those. */
 	if (function->flags & GT_FUNCTION_PLT && !*name)
@@ -131,10 +130,10 @@ enum gt_plan_reason gt_rule_never(const struct gt_object *object,
 		return GT_REASON_LOADER;
 	if (name[0] != '_' && name[0] != 'm')
 		return GT_REASON_NONE;
-	for (i = 0; i < sizeof(never_names) / sizeof(*never_names); i++)
+	for (uint32_t i = 0; i < sizeof(never_names) / sizeof(*never_names); i++)
 		if (strcmp(name, never_names[i].name) == 0)
 			return never_names[i].reason;
-	for (i = 0; i < sizeof(never_prefixes) / sizeof(*never_prefixes); i++)
+	for (uint32_t i = 0; i < sizeof(never_prefixes) / sizeof(*never_prefixes); i++)
 		if (strncmp(name, never_prefixes[i].prefix, strlen(never_prefixes[i].prefix)) == 0)
 			return never_prefixes[i].reason;
 	return GT_REASON_NONE;
@@ -143,7 +142,6 @@ enum gt_plan_reason gt_rule_never(const struct gt_object *object,
 enum gt_plan_reason gt_rule_entry_only(const struct gt_object_function *function)
 {
 	const char *name = function->name;
-	uint32_t i;
 
 	if (!*name)
 		return GT_REASON_NONE;
@@ -153,7 +151,7 @@ enum gt_plan_reason gt_rule_entry_only(const struct gt_object_function *function
 		return GT_REASON_V8_BUILTIN;
 	if (strncmp(name, "_ZN2v8", 6) == 0 && strstr(name, "CheckStackGuardState"))
 		return GT_REASON_V8_GUARD;
-	for (i = 0; i < sizeof(entry_only_names) / sizeof(*entry_only_names); i++)
+	for (uint32_t i = 0; i < sizeof(entry_only_names) / sizeof(*entry_only_names); i++)
 		if (*name == *entry_only_names[i].name &&
 		    strcmp(name, entry_only_names[i].name) == 0)
 			return entry_only_names[i].reason;
@@ -195,9 +193,8 @@ enum gt_plan_reason gt_rule_entries_only(const struct gt_object *object)
 		{ "luaJIT_setmode", GT_REASON_LUAJIT },
 	};
 	uint64_t address;
-	size_t i;
 
-	for (i = 0; object && i < sizeof(libraries) / sizeof(*libraries); i++)
+	for (size_t i = 0; object && i < sizeof(libraries) / sizeof(*libraries); i++)
 		if (gt_object_symbol(object, libraries[i].symbol, &address) == 0 && address)
 			return libraries[i].reason;
 	return GT_REASON_NONE;
@@ -247,7 +244,6 @@ uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object)
 {
 	static const uint8_t store[] = { 0x48, 0x89, 0x3d }; /* mov %rdi, word(%rip) */
 	uint64_t address, word, room;
-	uint32_t left;
 
 	if (gt_object_symbol(object, "_ZN2v82V832SetReturnAddressLocationResolverEPFmmE",
 			     &address) ||
@@ -260,7 +256,7 @@ uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object)
 			     &word) == 0 &&
 	    word)
 		return word;
-	for (left = 16; left > 0; left--) {
+	for (uint32_t left = 16; left > 0; left--) {
 		const uint8_t *code = gt_scan_code(scan, address, &room);
 		struct gt_instruction instruction;
 
@@ -309,9 +305,8 @@ bool gt_rule_is_libc(const struct gt_object *object)
 					      "ld-linux",      "ld-musl",  "ld.so",
 					      "libpthread.so", "libdl.so", "libexecinfo.so" };
 	const char *name = gt_object_soname(object);
-	uint32_t i;
 
-	for (i = 0; i < sizeof(starts) / sizeof(*starts); i++)
+	for (uint32_t i = 0; i < sizeof(starts) / sizeof(*starts); i++)
 		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
 			return true;
 	return false;
@@ -376,9 +371,9 @@ static enum gt_plan_reason follow_stack(struct walk *walk, const struct gt_stack
 static bool is_for_tsan(struct gt_scan *scan, uint64_t address, const uint8_t *code, uint32_t bytes)
 {
 	struct gt_instruction instruction;
-	uint32_t at = 0, count;
+	uint32_t at = 0;
 
-	for (count = 0; count < 16 && at < bytes; count++) {
+	for (uint32_t count = 0; count < 16 && at < bytes; count++) {
 		if (!gt_instruction_decode(code + at, bytes - at, address + at, &instruction))
 			return false;
 		if (instruction.kind == GT_INSTRUCTION_CALL ||
@@ -399,9 +394,8 @@ static bool is_for_tsan(struct gt_scan *scan, uint64_t address, const uint8_t *c
 static enum gt_plan_reason look_behind_jump(struct gt_scan *scan, uint64_t target)
 {
 	struct walk walk = { .depth = 0, .frame = DEPTH_UNKNOWN };
-	uint32_t left;
 
-	for (left = BEHIND_JUMP_MAX; left > 0; left--) {
+	for (uint32_t left = BEHIND_JUMP_MAX; left > 0; left--) {
 		struct gt_instruction instruction;
 		struct gt_stack_effect effect;
 		uint64_t room;
@@ -450,7 +444,7 @@ enum gt_plan_reason gt_rule_code(struct gt_scan *scan, const struct gt_object_fu
 	enum gt_plan_reason reason = GT_REASON_NONE;
 	uint64_t room;
 	const uint8_t *code = gt_scan_code(scan, function->address, &room);
-	uint32_t at = 0, i;
+	uint32_t at = 0;
 
 	if (!code || room < bytes)
 		return GT_REASON_NONE;
@@ -462,7 +456,7 @@ enum gt_plan_reason gt_rule_code(struct gt_scan *scan, const struct gt_object_fu
 		scratch->depths = grown;
 		scratch->room = bytes;
 	}
-	for (i = 0; i < bytes; i++)
+	for (uint32_t i = 0; i < bytes; i++)
 		scratch->depths[i] = DEPTH_UNSET;
 	if (gt_returns_take(&scratch->returns, scan, function))
 		reason = GT_REASON_TAKES_ARGUMENTS;

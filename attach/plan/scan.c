@@ -91,14 +91,13 @@ static enum gt_special special_of_name(const char *name)
 		{ "dlopen", GT_SPECIAL_CALLER },
 		{ "dlmopen", GT_SPECIAL_CALLER },
 	};
-	uint32_t i;
 
 	if (name[0] == '_' && name[1] == 'Z')
 		return GT_SPECIAL_NONE;
 	if (*name != '_' && *name != 'm' && *name != 's' && *name != 'v' && *name != 'g' &&
 	    *name != 'd')
 		return GT_SPECIAL_NONE;
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(name, names[i].name) == 0)
 			return names[i].special;
 	return GT_SPECIAL_NONE;
@@ -183,21 +182,20 @@ static int compare_slots(const void *a, const void *b)
 int gt_scan_create(struct gt_object *object, struct gt_scan **scan, struct gt_message *message)
 {
 	struct gt_scan *created = calloc(1, sizeof(*created));
-	uint32_t i;
 	int error = GT_ENOMEM;
 
 	*scan = NULL;
 	if (!created)
 		goto no_memory;
 	created->object = object;
-	for (i = 0; i < gt_object_section_count(object); i++) {
+	for (uint32_t i = 0; i < gt_object_section_count(object); i++) {
 		const struct gt_object_section *section = gt_object_section(object, i);
 
 		if (section->execute && add_range(created, section->address, section->bytes))
 			goto no_memory;
 	}
 	if (!created->range_count)
-		for (i = 0; i < gt_object_segment_count(object); i++) {
+		for (uint32_t i = 0; i < gt_object_segment_count(object); i++) {
 			const struct gt_object_segment *segment = gt_object_segment(object, i);
 
 			if (segment->execute &&
@@ -226,11 +224,9 @@ no_memory:
 
 void gt_scan_destroy(struct gt_scan *scan)
 {
-	uint32_t i;
-
 	if (!scan)
 		return;
-	for (i = 0; i < scan->range_count; i++)
+	for (uint32_t i = 0; i < scan->range_count; i++)
 		free(scan->ranges[i].marks);
 	free(scan->ranges);
 	free(scan->slots.items);
@@ -271,9 +267,8 @@ static struct range *range_at(const struct gt_scan *scan, uint64_t address)
 uint64_t gt_scan_code_bytes(const struct gt_scan *scan)
 {
 	uint64_t bytes = 0;
-	uint32_t i;
 
-	for (i = 0; i < scan->range_count; i++)
+	for (uint32_t i = 0; i < scan->range_count; i++)
 		bytes += scan->ranges[i].end - scan->ranges[i].start;
 	return bytes;
 }
@@ -534,12 +529,11 @@ static uint32_t follow_table(struct gt_scan *scan, uint64_t table, uint64_t end,
 static void follow_tables(struct gt_scan *scan)
 {
 	uint64_t *tables = scan->tables.items;
-	uint32_t i;
 
 	if (!scan->tables.count)
 		return;
 	qsort(tables, scan->tables.count, sizeof(*tables), compare_addresses);
-	for (i = 0; i < scan->tables.count; i++) {
+	for (uint32_t i = 0; i < scan->tables.count; i++) {
 		const uint64_t end = i + 1 < scan->tables.count ? tables[i + 1] : UINT64_MAX;
 
 		if (follow_table(scan, tables[i], end, false) >= TABLE_ENTRIES_MIN)
@@ -557,9 +551,7 @@ static int mark_relocation(void *data, const struct gt_object_relocation *reloca
 /* Every aligned word of the data that could be an address of code. */
 static void scan_data(struct gt_scan *scan)
 {
-	uint32_t i;
-
-	for (i = 0; i < gt_object_segment_count(scan->object); i++) {
+	for (uint32_t i = 0; i < gt_object_segment_count(scan->object); i++) {
 		const struct gt_object_segment *segment = gt_object_segment(scan->object, i);
 		const uint64_t skip = -segment->address & 7;
 		const uint8_t *bytes;
@@ -590,11 +582,10 @@ static int compare_inward(const void *a, const void *b)
 int gt_scan_all(struct gt_scan *scan, struct gt_message *message)
 {
 	const bool fixed = gt_object_is_fixed(scan->object);
-	uint32_t i;
 
 	if (scan->complete)
 		return 0;
-	for (i = 0; i < scan->range_count; i++) {
+	for (uint32_t i = 0; i < scan->range_count; i++) {
 		struct range *range = &scan->ranges[i];
 
 		if (!range->marks)
@@ -602,7 +593,7 @@ int gt_scan_all(struct gt_scan *scan, struct gt_message *message)
 		scan->no_memory = scan->no_memory || !range->marks;
 	}
 	if (!scan->no_memory) {
-		for (i = 0; i < scan->range_count; i++)
+		for (uint32_t i = 0; i < scan->range_count; i++)
 			sweep(scan, &scan->ranges[i], fixed);
 		if (scan->inward.count)
 			qsort(scan->inward.items, scan->inward.count, sizeof(struct gt_inward_jump),
@@ -611,7 +602,7 @@ int gt_scan_all(struct gt_scan *scan, struct gt_message *message)
 		gt_object_each_relocation(scan->object, mark_relocation, scan);
 		if (fixed)
 			scan_data(scan);
-		for (i = 0; i < scan->used.count; i++)
+		for (uint32_t i = 0; i < scan->used.count; i++)
 			mark(scan, ((uint64_t *)scan->used.items)[i], GT_MARK_USED);
 	}
 	if (scan->no_memory)
@@ -631,18 +622,15 @@ uint8_t gt_scan_marks_of(const struct gt_scan *scan, uint64_t address, uint64_t 
 {
 	const struct range *range = range_at(scan, address);
 	uint8_t marks = 0;
-	uint64_t i;
 
-	for (i = 0; range && range->marks && i < bytes && address + i < range->end; i++)
+	for (uint64_t i = 0; range && range->marks && i < bytes && address + i < range->end; i++)
 		marks |= range->marks[address - range->start + i];
 	return marks;
 }
 
 void gt_scan_use(struct gt_scan *scan, uint64_t address, uint64_t bytes)
 {
-	uint64_t i;
-
-	for (i = 0; i < bytes; i++) {
+	for (uint64_t i = 0; i < bytes; i++) {
 		const uint64_t byte = address + i;
 
 		mark(scan, byte, GT_MARK_USED);
@@ -653,9 +641,7 @@ void gt_scan_use(struct gt_scan *scan, uint64_t address, uint64_t bytes)
 
 void gt_scan_give_back(struct gt_scan *scan, uint64_t address, uint64_t bytes)
 {
-	uint64_t i;
-
-	for (i = 0; i < bytes; i++) {
+	for (uint64_t i = 0; i < bytes; i++) {
 		const struct range *range = range_at(scan, address + i);
 
 		if (range && range->marks)
@@ -738,9 +724,7 @@ static bool is_branch(struct gt_scan *scan, uint64_t address, uint64_t target)
 /* Which of the addresses has `target` among its bytes 1 to 4; -1 none. Few: one after the other. */
 static int inside_of(const uint64_t *addresses, uint32_t count, uint64_t target)
 {
-	uint32_t i;
-
-	for (i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		if (target > addresses[i] && target < addresses[i] + 5)
 			return (int)i;
 	return -1;
@@ -753,15 +737,14 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 	static const uint8_t ends_opcode[256] = {
 		[0x80 ... 0x8f] = 1, [0xe8] = 2, [0xe9] = 2, [0xf8] = 2
 	};
-	uint64_t low = UINT64_MAX, high = 0, at;
+	uint64_t low = UINT64_MAX, high = 0;
 	uint8_t *filter;
-	uint32_t i;
 	int hit;
 
 	memset(reached, 0, count * sizeof(*reached));
 	if (!count)
 		return 0;
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		low = addresses[i] < low ? addresses[i] : low;
 		high = addresses[i] + 5 > high ? addresses[i] + 5 : high;
 	}
@@ -769,10 +752,10 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 	filter = calloc(1, (high - low) / 128 + 2);
 	if (!filter)
 		return gt_fail(message, GT_ENOMEM, "no memory to look through the code");
-	for (i = 0; i < count; i++)
-		for (at = addresses[i] + 1; at < addresses[i] + 5; at++)
+	for (uint32_t i = 0; i < count; i++)
+		for (uint64_t at = addresses[i] + 1; at < addresses[i] + 5; at++)
 			filter[(at - low) >> 7] |= (uint8_t)(1u << ((at - low) >> 4 & 7));
-	for (i = 0; i < scan->range_count; i++) {
+	for (uint32_t i = 0; i < scan->range_count; i++) {
 		const struct range *range = &scan->ranges[i];
 		const uint64_t bytes = range->end - range->start;
 		uint64_t o;
@@ -796,9 +779,9 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 		}
 	}
 	free(filter);
-	for (i = 0; i < count; i++)
-		for (at = addresses[i] > 130 ? addresses[i] - 130 : 0; at < addresses[i] + 135;
-		     at++) {
+	for (uint32_t i = 0; i < count; i++)
+		for (uint64_t at = addresses[i] > 130 ? addresses[i] - 130 : 0;
+		     at < addresses[i] + 135; at++) {
 			uint64_t room, target;
 			const uint8_t *code = gt_scan_code(scan, at, &room);
 

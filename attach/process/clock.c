@@ -22,10 +22,9 @@ struct gt_instant gt_clock_read(clockid_t clock)
 {
 	struct gt_instant best = { 0, 0 };
 	uint64_t narrowest = ~0ull;
-	int i;
 
 	/* The reading with the counter's two values closest together was not interrupted. */
-	for (i = 0; i < 8; i++) {
+	for (int i = 0; i < 8; i++) {
 		uint64_t before = __rdtsc(), ns = read_ns(clock), after = __rdtsc();
 
 		if (after - before >= narrowest)

@@ -20,12 +20,11 @@ static bool parse_numbers(const char *status, const char *name, uint32_t *number
 {
 	const char *at = strstr(status, name);
 	char *end;
-	size_t i;
 
 	if (!at)
 		return false;
 	at += strlen(name);
-	for (i = 0; i < count; i++, at = end) {
+	for (size_t i = 0; i < count; i++, at = end) {
 		numbers[i] = (uint32_t)strtoul(at, &end, 10);
 		if (end == at)
 			return false;
@@ -119,9 +118,7 @@ void gt_credentials_free(struct gt_credentials *credentials)
 /* What is taken with a system call, if it is one of these already. */
 static bool has(const uint32_t *numbers, size_t count, uint32_t number)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (numbers[i] == number)
 			return true;
 	return false;
@@ -135,12 +132,10 @@ static bool has_gid(const struct gt_credentials *credentials, uint32_t gid)
 
 static bool has_groups_of(const struct gt_credentials *one, const struct gt_credentials *other)
 {
-	size_t i;
-
-	for (i = 0; i < 4; i++)
+	for (size_t i = 0; i < 4; i++)
 		if (!has_gid(one, other->gids[i]))
 			return false;
-	for (i = 0; i < other->group_count; i++)
+	for (size_t i = 0; i < other->group_count; i++)
 		if (!has_gid(one, other->groups[i]))
 			return false;
 	return true;
@@ -148,9 +143,7 @@ static bool has_groups_of(const struct gt_credentials *one, const struct gt_cred
 
 static bool has_users_of(const struct gt_credentials *one, const struct gt_credentials *other)
 {
-	size_t i;
-
-	for (i = 0; i < 4; i++)
+	for (size_t i = 0; i < 4; i++)
 		if (!has(one->uids, 4, other->uids[i]))
 			return false;
 	return true;

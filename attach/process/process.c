@@ -64,10 +64,9 @@ static sigset_t first_blocked;
 __attribute__((constructor)) static void remember_signals(void)
 {
 	struct sigaction action;
-	int signal;
 
 	sigemptyset(&first_ignored);
-	for (signal = 1; signal < NSIG; signal++)
+	for (int signal = 1; signal < NSIG; signal++)
 		if (sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
 			sigaddset(&first_ignored, signal);
 	pthread_sigmask(SIG_SETMASK, NULL, &first_blocked);
@@ -77,9 +76,8 @@ __attribute__((constructor)) static void remember_signals(void)
 static void restore_signals(void)
 {
 	struct sigaction action;
-	int signal;
 
-	for (signal = 1; signal < NSIG; signal++) {
+	for (int signal = 1; signal < NSIG; signal++) {
 		if (sigaction(signal, NULL, &action) != 0 || signal == SIGKILL || signal == SIGSTOP)
 			continue;
 		if (sigismember(&first_ignored, signal)) {
@@ -551,7 +549,7 @@ const struct gt_map *gt_maps_find(const struct gt_maps *maps, uint64_t address)
 uint64_t gt_process_auxv(pid_t pid, uint64_t type)
 {
 	char path[64];
-	size_t size, at;
+	size_t size;
 	char *bytes;
 	uint64_t value = 0;
 
@@ -559,7 +557,7 @@ uint64_t gt_process_auxv(pid_t pid, uint64_t type)
 	bytes = read_all(path, &size);
 	if (!bytes)
 		return 0;
-	for (at = 0; at + sizeof(Elf64_auxv_t) <= size; at += sizeof(Elf64_auxv_t)) {
+	for (size_t at = 0; at + sizeof(Elf64_auxv_t) <= size; at += sizeof(Elf64_auxv_t)) {
 		Elf64_auxv_t entry;
 
 		memcpy(&entry, bytes + at, sizeof(entry));

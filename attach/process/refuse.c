@@ -55,7 +55,6 @@ static bool read_status(pid_t pid, pid_t tid, struct status *status)
 {
 	char text[16384]; /* up to the last field, behind a long list of groups */
 	const char *at;
-	int i;
 
 	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)pid, (int)tid))
 		return false;
@@ -66,7 +65,7 @@ static bool read_status(pid_t pid, pid_t tid, struct status *status)
 	status->tgid = field(text, "\nTgid:", 0);
 	status->parent = field(text, "\nPPid:", 0);
 	status->tracer = field(text, "\nTracerPid:", 0);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		status->uids[i] = field(text, "\nUid:", i);
 		status->gids[i] = field(text, "\nGid:", i);
 	}
@@ -155,10 +154,9 @@ static int explain_permission(pid_t pid, const struct status *status, struct gt_
 {
 	char text[64];
 	long scope = 0;
-	int i;
 
 	if (geteuid() != 0) {
-		for (i = 0; i < 3; i++) {
+		for (int i = 0; i < 3; i++) {
 			if (status->uids[i] == (long)geteuid() &&
 			    status->gids[i] == (long)getegid())
 				continue;
@@ -220,14 +218,13 @@ static bool has_section(int fd, const Elf64_Ehdr *header, const char *const *nam
 {
 	Elf64_Shdr section, strings;
 	bool found = false;
-	uint16_t i;
 
 	if (header->e_shentsize != sizeof(section) || header->e_shstrndx >= header->e_shnum ||
 	    pread(fd, &strings, sizeof(strings),
 		  (off_t)(header->e_shoff + header->e_shstrndx * sizeof(section))) !=
 		    (ssize_t)sizeof(strings))
 		return false;
-	for (i = 0; i < header->e_shnum && !found; i++) {
+	for (uint16_t i = 0; i < header->e_shnum && !found; i++) {
 		char name[32] = "";
 		int k;
 

@@ -114,11 +114,11 @@ static const uint8_t back_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05
 static void find_code_in(struct gt_remote *remote, const struct gt_map *map, uint8_t *piece)
 {
 	const uint64_t over = sizeof(back_code) - 1; /* they may lie across pieces */
-	uint64_t end = map->end, at;
+	uint64_t end = map->end;
 
 	if (end - map->start > CODE_MOST)
 		end = map->start + CODE_MOST;
-	for (at = map->start; at < end && !(remote->instruction && remote->back);
+	for (uint64_t at = map->start; at < end && !(remote->instruction && remote->back);
 	     at += PIECE_BYTES - over) {
 		size_t size = end - at < PIECE_BYTES ? end - at : PIECE_BYTES;
 
@@ -136,13 +136,12 @@ static void find_code(struct gt_remote *remote)
 {
 	uint8_t *piece = malloc(PIECE_BYTES);
 	struct gt_maps maps;
-	size_t i;
 
 	if (!piece || gt_process_maps(remote->process->pid, &maps, NULL)) {
 		free(piece);
 		return;
 	}
-	for (i = 0; i < maps.count && !(remote->instruction && remote->back); i++)
+	for (size_t i = 0; i < maps.count && !(remote->instruction && remote->back); i++)
 		if (maps.entries[i].executable && maps.entries[i].path[0] == '/')
 			find_code_in(remote, &maps.entries[i], piece);
 	gt_maps_free(&maps);
@@ -251,9 +250,8 @@ static uint64_t find_syscall(const struct gt_process *process)
 	static const uint8_t code[2] = { 0x0f, 0x05 };
 	uint64_t base = gt_process_auxv(process->pid, AT_SYSINFO_EHDR), at = 0;
 	uint8_t page[4096];
-	int i;
 
-	for (i = 0; base && !at && i < 4; i++) {
+	for (int i = 0; base && !at && i < 4; i++) {
 		uint64_t start = base + (uint64_t)i * sizeof(page);
 
 		if (gt_process_read(process, start, page, sizeof(page)))

@@ -107,10 +107,9 @@ uint32_t gt_seccomp_run(const struct sock_filter *filter, size_t count, long num
 {
 	struct seccomp_data data = { .nr = (int)number, .arch = AUDIT_ARCH_X86_64 };
 	uint32_t a = 0, x = 0, memory[BPF_MEMWORDS] = { 0 };
-	size_t at;
 
 	memcpy(data.args, arguments, sizeof(data.args));
-	for (at = 0; at < count; at++) {
+	for (size_t at = 0; at < count; at++) {
 		const struct sock_filter *step = &filter[at];
 		uint32_t operand = BPF_SRC(step->code) == BPF_X ? x : step->k, loaded = 0;
 
@@ -182,9 +181,7 @@ static bool is_passing(long number, uint64_t first)
 
 const char *gt_seccomp_forbids(const struct sock_filter *filter, size_t count, bool passing)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if ((passing || !is_passing(calls[i].number, calls[i].arguments[0])) &&
 		    !passes(gt_seccomp_run(filter, count, calls[i].number, calls[i].arguments)))
 			return calls[i].name;
@@ -242,9 +239,8 @@ static long filters_of(const char *process)
 bool gt_seccomp_asks_place(const struct sock_filter *filter, size_t count)
 {
 	const uint32_t first = offsetof(struct seccomp_data, instruction_pointer);
-	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (BPF_CLASS(filter[i].code) == BPF_LD && BPF_MODE(filter[i].code) == BPF_ABS &&
 		    filter[i].k - first < sizeof(uint64_t))
 			return true;

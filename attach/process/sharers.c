@@ -38,9 +38,7 @@ static bool is_thread(const struct gt_process *process, pid_t pid)
 
 static bool note(struct gt_process *process, pid_t pid)
 {
-	uint32_t i;
-
-	for (i = 0; i < process->sharer_count; i++)
+	for (uint32_t i = 0; i < process->sharer_count; i++)
 		if (process->sharers[i] == pid)
 			return false;
 	if (process->sharer_count == GT_PROCESS_SHARERS)
@@ -68,10 +66,9 @@ bool gt_sharers_look(struct gt_process *process)
 {
 	long last = gt_proc_last_number(), before = process->last_number, pid;
 	bool found = false;
-	uint32_t i;
 
 	/* Who has ended, or executed something else, is none any more. */
-	for (i = 0; i < process->sharer_count;)
+	for (uint32_t i = 0; i < process->sharer_count;)
 		if (gt_sharers_has(process, process->sharers[i]))
 			i++;
 		else

@@ -104,10 +104,9 @@ pid_t gt_thread_wait(pid_t tid, int *status, int flags)
 static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 {
 	uint64_t start = 0;
-	unsigned round;
 	char state;
 
-	for (round = 0;; round++) {
+	for (unsigned round = 0;; round++) {
 		pid_t got = gt_thread_wait(tid, status, WNOHANG);
 
 		if (got < 0)
@@ -505,9 +504,7 @@ static int add(struct gt_stopped_threads *threads, pid_t tid, bool late)
 
 static bool known(const struct gt_stopped_threads *threads, pid_t tid)
 {
-	size_t i;
-
-	for (i = threads->count; i-- > 0;)
+	for (size_t i = threads->count; i-- > 0;)
 		if (threads->tids[i] == tid)
 			return true;
 	return false;
@@ -518,14 +515,14 @@ static bool known(const struct gt_stopped_threads *threads, pid_t tid)
  * GT_EIO; GT_EAGAIN: it is to be waited for. */
 static void sweep(const struct gt_stopped_threads *threads, size_t first, int *how)
 {
-	size_t i, left = threads->count - first, idle = 0;
+	size_t left = threads->count - first, idle = 0;
 
-	for (i = first; i < threads->count; i++)
+	for (size_t i = first; i < threads->count; i++)
 		how[i - first] = GT_EAGAIN;
 	while (left && idle < IDLE_SWEEPS) {
 		size_t before = left;
 
-		for (i = first; i < threads->count; i++) {
+		for (size_t i = first; i < threads->count; i++) {
 			if (how[i - first] != GT_EAGAIN)
 				continue;
 			how[i - first] = reach_interrupt(threads->tids[i], ONLY_LOOK, NULL);
@@ -543,7 +540,7 @@ static void sweep(const struct gt_stopped_threads *threads, size_t first, int *h
 static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_threads *threads,
 		     size_t *found, struct gt_message *message)
 {
-	size_t first = threads->count, i;
+	size_t first = threads->count;
 	uint64_t patience = PATIENCE_MS;
 	DIR *numbers = gt_proc_numbers(pid);
 	int error = 0, *reached;
@@ -574,7 +571,7 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 	reached = calloc(*found + 1, sizeof(*reached));
 	if (reached)
 		sweep(threads, first, reached);
-	for (i = first; i < threads->count;) {
+	for (size_t i = first; i < threads->count;) {
 		int how = reached ? reached[i - first] : GT_EAGAIN;
 
 		if (how == GT_EAGAIN)
@@ -637,9 +634,8 @@ int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threa
 static bool let_those_come(struct gt_stopped_threads *threads)
 {
 	bool waits = false;
-	size_t i;
 
-	for (i = 0; i < threads->count; i++) {
+	for (size_t i = 0; i < threads->count; i++) {
 		threads->late[i] = threads->late[i] && let_late(threads->tids[i]) == GT_EAGAIN;
 		waits |= threads->late[i];
 	}
@@ -650,10 +646,9 @@ void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *th
 {
 	struct help help = { .process = process, .threads = threads };
 	const uint64_t until = gt_monotonic_ms() + 10 * LATE_MS;
-	size_t i;
 
 	process->stopped = 0;
-	for (i = 0; i < threads->count; i++)
+	for (size_t i = 0; i < threads->count; i++)
 		if (!threads->late[i])
 			threads->late[i] = gt_thread_detach(threads->tids[i]) == GT_EAGAIN;
 	/* A late one stops as soon as it is back, and is let go then. One may wait for another: a parent in

@@ -146,12 +146,11 @@ uint32_t gt_arena_number_of_writer(uint32_t writer)
 static void fill_shared(struct gt_arena *arena)
 {
 	struct graftrace_arena *memory = arena->memory;
-	uint32_t i;
 
 	memory->free_head = 1; /* sub-buffer 0, then in order: early ones lie close together */
 	memory->free_count = arena->sub_buffer_count;
 	memory->generations = gt_arena_writers_from(arena);
-	for (i = 0; i < arena->sub_buffer_count; i++)
+	for (uint32_t i = 0; i < arena->sub_buffer_count; i++)
 		gt_arena_state(arena, i)->next = i + 1 < arena->sub_buffer_count ? i + 2 : 0;
 }
 
@@ -263,9 +262,8 @@ static int map(struct gt_arena *arena, const struct gt_arena *first, struct gt_m
 	void *room = mmap(NULL, arena->bytes, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	bool mapped = room != MAP_FAILED;
-	int i;
 
-	for (i = 0; mapped && i < GT_ARENA_PARTS; i++)
+	for (int i = 0; mapped && i < GT_ARENA_PARTS; i++)
 		mapped = map_part(arena, first, &arena->parts[i],
 				  (char *)room + arena->parts[i].offset);
 	if (mapped) {
@@ -377,9 +375,8 @@ static void copy_words(struct gt_arena *arena, const struct gt_arena *first, uin
 {
 	uint64_t *to = (uint64_t *)((char *)arena->memory + offset);
 	const uint64_t *from = (const uint64_t *)((const char *)first->memory + offset);
-	uint64_t i;
 
-	for (i = 0; i < bytes / sizeof(*to); i++)
+	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 

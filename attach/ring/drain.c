@@ -126,9 +126,8 @@ static void find_ended(struct gt_drain *drain)
 	const struct gt_arena *arena = drain->arena;
 	const uint32_t limit = gt_arena_index_limit(arena);
 	bool any = false;
-	uint32_t i;
 
-	for (i = 0; i < drain->live_count; i++) {
+	for (uint32_t i = 0; i < drain->live_count; i++) {
 		const struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		const struct graftrace_stream *stream = gt_arena_stream(arena, writer->stream);
 
@@ -137,7 +136,7 @@ static void find_ended(struct gt_drain *drain)
 			__atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == GRAFTRACE_STREAM_ENDED;
 		any = any || drain->is_closed[writer->stream];
 	}
-	for (i = 0; any && i < limit; i++) {
+	for (uint32_t i = 0; any && i < limit; i++) {
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 		uint32_t stream = graftrace_word_stream(word);
 
@@ -145,7 +144,7 @@ static void find_ended(struct gt_drain *drain)
 		    stream < arena->stream_count)
 			drain->is_closed[stream] = false;
 	}
-	for (i = 0; any && i < drain->live_count; i++) {
+	for (uint32_t i = 0; any && i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 
 		writer->ended = writer->ended || drain->is_closed[writer->stream];
@@ -171,7 +170,6 @@ static void update_counters(struct gt_live_writer *writer, const struct graftrac
 			    uint64_t sequence, uint64_t passed_ns)
 {
 	uint64_t lost;
-	int cause;
 
 	if (sequence < writer->writer.next ||
 	    is_possible(writer->writer.next, sequence, passed_ns / OPENING_NS))
@@ -179,7 +177,7 @@ static void update_counters(struct gt_live_writer *writer, const struct graftrac
 			sequence > writer->writer.next ? sequence : writer->writer.next;
 	else
 		writer->damaged = true;
-	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
 		lost = __atomic_load_n(&stream->lost[cause], __ATOMIC_RELAXED);
 		if (is_possible(writer->writer.lost[cause], lost, passed_ns * RECORDS_A_NS))
 			writer->writer.lost[cause] = lost;
@@ -268,10 +266,9 @@ int gt_drain_find_writers(struct gt_drain *drain)
 int gt_drain_scan(struct gt_drain *drain)
 {
 	int error = gt_drain_find_writers(drain);
-	uint32_t i;
 
 	find_ended(drain);
-	for (i = 0; !error && i < drain->live_count; i++) {
+	for (uint32_t i = 0; !error && i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 
 		gt_drain_update(drain, writer);
@@ -328,9 +325,9 @@ static uint32_t collect(struct gt_drain *drain)
 {
 	struct gt_arena *arena = drain->arena;
 	const uint32_t limit = gt_arena_index_limit(arena);
-	uint32_t i, count = 0;
+	uint32_t count = 0;
 
-	for (i = 0; i < limit; i++) {
+	for (uint32_t i = 0; i < limit; i++) {
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 		uint32_t state = graftrace_word_state(word), stream = graftrace_word_stream(word),
 			 writer;
@@ -599,7 +596,7 @@ static int make_room(struct gt_drain *drain, uint32_t count, bool small)
 {
 	struct gt_arena *arena = drain->arena;
 	uint32_t low = GRAFTRACE_LOW_POOL(small ? arena->small_count : arena->sub_buffer_count);
-	uint32_t i, aged_count = 0;
+	uint32_t aged_count = 0;
 	struct aged *aged;
 
 	if (!count || !is_short(arena, small, low))
@@ -607,7 +604,7 @@ static int make_room(struct gt_drain *drain, uint32_t count, bool small)
 	aged = calloc(count, sizeof(*aged));
 	if (!aged)
 		return GT_ENOMEM;
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct gt_drain_item *item = &drain->items[i];
 
 		if (graftrace_word_state(item->word) == GRAFTRACE_SUB_BUFFER_FULL &&
@@ -617,7 +614,7 @@ static int make_room(struct gt_drain *drain, uint32_t count, bool small)
 					       gt_arena_sub_buffer(arena, item->index)->clock };
 	}
 	qsort(aged, aged_count, sizeof(*aged), by_clock);
-	for (i = 0; i < aged_count && is_short(arena, small, low * 3 / 2); i++)
+	for (uint32_t i = 0; i < aged_count && is_short(arena, small, low * 3 / 2); i++)
 		give_up(drain, aged[i].item);
 	free(aged);
 	return 0;

@@ -40,11 +40,10 @@ void gt_drain_look(struct gt_drain *drain)
 {
 	const struct gt_arena *arena = drain->arena;
 	const uint32_t limit = gt_arena_index_limit(arena);
-	uint32_t i;
 
 	if (++drain->looks == 0) /* 0: of a writer that no look has found */
 		drain->looks = 1;
-	for (i = 0; i < limit; i++) {
+	for (uint32_t i = 0; i < limit; i++) {
 		uint64_t word = state_of(drain, i), sequence = graftrace_word_sequence(word);
 		uint32_t stream = graftrace_word_stream(word);
 		struct gt_live_writer *writer;
@@ -214,12 +213,11 @@ int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence,
 	struct graftrace_sub_buffer *copy = buffer;
 	uint64_t word;
 	int64_t at;
-	int tries;
 
 	if (index >= drain->writer_count)
 		return GT_ENOENT;
 	writer = &drain->writers[index];
-	for (tries = 0; tries < 4; tries++) {
+	for (int tries = 0; tries < 4; tries++) {
 		at = find(drain, writer, sequence, &word);
 		if (at < 0)
 			return GT_ENOENT;
@@ -295,9 +293,8 @@ void gt_drain_clear(struct gt_drain *drain)
 {
 	struct gt_arena *arena = drain->arena;
 	const uint32_t limit = gt_arena_index_limit(arena);
-	uint32_t i;
 
-	for (i = 0; i < limit; i++) {
+	for (uint32_t i = 0; i < limit; i++) {
 		uint64_t word = __atomic_load_n(&gt_arena_state(arena, i)->word, __ATOMIC_ACQUIRE);
 
 		free_closed(drain, i, &word);

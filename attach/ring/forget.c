@@ -35,9 +35,7 @@ bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid)
 
 static void add_losses(uint64_t *lost, const struct gt_live_writer *writer)
 {
-	int cause;
-
-	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 		lost[cause] += writer->writer.lost[cause];
 }
 

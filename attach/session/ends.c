@@ -17,13 +17,11 @@
 
 void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 {
-	uint32_t i, k;
-
 	gt_session_find_writers(session);
-	for (k = 0; k < session->arena_count; k++) {
+	for (uint32_t k = 0; k < session->arena_count; k++) {
 		struct gt_drain *drain = &session->arenas[k].drain;
 
-		for (i = 0; i < drain->live_count; i++)
+		for (uint32_t i = 0; i < drain->live_count; i++)
 			if (drain->writers[drain->live[i]].writer.pid == (uint32_t)pid)
 				gt_drain_end_writer(drain, drain->live[i], true);
 	}
@@ -31,13 +29,11 @@ void gt_follow_end_writers(struct gt_session *session, pid_t pid)
 
 void gt_follow_end_all(struct gt_session *session)
 {
-	uint32_t i, k;
-
 	gt_session_find_writers(session);
-	for (k = 0; k < session->arena_count; k++) {
+	for (uint32_t k = 0; k < session->arena_count; k++) {
 		struct gt_drain *drain = &session->arenas[k].drain;
 
-		for (i = 0; i < drain->live_count; i++)
+		for (uint32_t i = 0; i < drain->live_count; i++)
 			gt_drain_end_writer(drain, drain->live[i], true);
 	}
 }
@@ -47,9 +43,8 @@ static void forget_threads(struct gt_session *session, const struct gt_tracee *t
 {
 	const pid_t pid = tracee->process.pid;
 	struct gt_drain *drain = &session->arenas[tracee->arena].drain;
-	uint32_t i;
 
-	for (i = 0; i < drain->live_count; i++) {
+	for (uint32_t i = 0; i < drain->live_count; i++) {
 		const struct gt_writer *writer = &drain->writers[drain->live[i]].writer;
 
 		if (writer->pid == (uint32_t)pid)
@@ -145,11 +140,10 @@ static bool has_room(const struct gt_session_arena *arena)
 static void end_threads(struct gt_session *session, struct gt_session_arena *arena, bool is_time)
 {
 	struct gt_drain *drain = &arena->drain;
-	uint32_t i;
 
 	if (!is_time && session->tracees.count && has_room(arena))
 		return;
-	for (i = 0; i < drain->live_count; i++) {
+	for (uint32_t i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		pid_t pid = (pid_t)writer->writer.pid, tid = (pid_t)writer->writer.tid;
 

@@ -83,9 +83,7 @@ static void note_32_bit(struct gt_session *session, pid_t pid)
 
 static void note_nothing(struct gt_session *session, const struct gt_tracee *tracee)
 {
-	size_t i;
-
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		const struct gt_catalog_file *file = tracee->objects[i]->file;
 		const char *reason =
 			tracee->objects[i]->program ? gt_rule_nothing(file->object) : NULL;

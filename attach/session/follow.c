@@ -18,9 +18,7 @@
 
 struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid)
 {
-	size_t i;
-
-	for (i = 0; i < session->tracees.count; i++)
+	for (size_t i = 0; i < session->tracees.count; i++)
 		if (session->tracees.list[i]->process.pid == pid)
 			return session->tracees.list[i];
 	return NULL;

@@ -41,9 +41,9 @@ static bool has_place(struct gt_live_target *live)
 static uint32_t writer_count(struct gt_target *target)
 {
 	struct gt_live_target *live = lock(target->data);
-	uint32_t count, i;
+	uint32_t count;
 
-	for (i = 0; i < live->drain_count; i++) {
+	for (uint32_t i = 0; i < live->drain_count; i++) {
 		gt_drain_find_writers(live->drains[i]);
 		gt_drain_look(live->drains[i]);
 		while (live->taken[i] < live->drains[i]->writer_count && has_place(live))
@@ -150,10 +150,10 @@ static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_fun
 {
 	struct gt_live_target *live = lock(data);
 	pid_t at = (pid_t)pid;
-	int error, generations;
+	int error;
 
 	error = gt_catalog_function_at(live->catalog, at, address, out);
-	for (generations = 0; error && live->parent && generations < 64; generations++) {
+	for (int generations = 0; error && live->parent && generations < 64; generations++) {
 		at = live->parent(live->parent_data, at);
 		if (!at)
 			break;

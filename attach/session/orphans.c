@@ -102,16 +102,15 @@ static void read_family(struct gt_session *session, struct family *family, bool 
 static void mark_descendants(struct gt_session *session, struct family *family)
 {
 	bool more = true;
-	size_t i, k;
 
 	while (more) {
 		more = false;
-		for (i = 0; i < family->count; i++) {
+		for (size_t i = 0; i < family->count; i++) {
 			bool found = gt_follow_find(session, family->parents[i]) != NULL;
 
 			if (family->ours[i])
 				continue;
-			for (k = 0; k < family->count && !found; k++)
+			for (size_t k = 0; k < family->count && !found; k++)
 				found = family->ours[k] && family->pids[k] == family->parents[i];
 			family->ours[i] = found;
 			more = more || found;
@@ -122,9 +121,8 @@ static void mark_descendants(struct gt_session *session, struct family *family)
 static bool is_orphan(const struct gt_session *session, pid_t parent)
 {
 	bool found = parent == 1;
-	size_t i;
 
-	for (i = 0; i < session->tracees.reaper_count && !found; i++)
+	for (size_t i = 0; i < session->tracees.reaper_count && !found; i++)
 		found = session->tracees.reapers[i] == parent;
 	return found;
 }
@@ -132,11 +130,10 @@ static bool is_orphan(const struct gt_session *session, pid_t parent)
 void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 {
 	struct family family = { 0 };
-	size_t i;
 
 	read_family(session, &family, false);
 	mark_descendants(session, &family);
-	for (i = 0; i < family.count; i++) {
+	for (size_t i = 0; i < family.count; i++) {
 		pid_t pid = family.pids[i];
 
 		if (pid == parent || gt_follow_find(session, pid) ||
@@ -154,12 +151,11 @@ int gt_follow_each_stranger(struct gt_session *session,
 			    int (*each)(struct gt_session *session, pid_t pid, pid_t parent))
 {
 	struct family family = { 0 };
-	size_t i;
 	int result = 0;
 
 	read_family(session, &family, true);
 	mark_descendants(session, &family);
-	for (i = 0; !result && i < family.count; i++)
+	for (size_t i = 0; !result && i < family.count; i++)
 		if (family.ours[i] && !gt_follow_find(session, family.pids[i]))
 			result = each(session, family.pids[i], family.parents[i]);
 	free(family.pids);

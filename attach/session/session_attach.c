@@ -71,21 +71,20 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 {
 	struct graftrace_arena *memory = gt_session_settings(session);
 	bool more = true;
-	int error = 0, pass;
-	uint32_t k;
+	int error = 0;
 
 	/* Nobody waits for us from now on, and nothing new is recorded. */
 	__atomic_store_n(&memory->host_alive, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&memory->wait_ms, 0, __ATOMIC_SEQ_CST);
 	gt_session_write_tracing(session, false);
 	gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_HOST, GRAFTRACE_STOP_OFF);
-	for (k = 0; k < session->arena_count; k++) {
+	for (uint32_t k = 0; k < session->arena_count; k++) {
 		uint32_t *word = &session->arenas[k].shared.memory->free_futex;
 
 		__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 		gt_arena_wake(word);
 	}
-	for (pass = 0; pass < PASSES && session->tracees.count && more; pass++) {
+	for (int pass = 0; pass < PASSES && session->tracees.count && more; pass++) {
 		size_t i;
 
 		/* Those that have not told of themselves yet. The program itself is older. */
@@ -105,7 +104,7 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 			tracee->has_agent = false;
 		}
 	}
-	for (pass = 0; (size_t)pass < session->tracees.count; pass++) {
+	for (int pass = 0; (size_t)pass < session->tracees.count; pass++) {
 		pid_t pid = session->tracees.list[pass]->process.pid;
 
 		gt_follow_end_writers(session, pid);
@@ -181,11 +180,11 @@ static int attach_locked(const struct attach_work *work)
 	struct gt_tracee *tracee;
 	enum gt_detach_left left;
 	const size_t before = session->tracees.count;
-	int error, again;
+	int error;
 
 	if (gt_follow_find(session, pid))
 		return 0; /* named twice */
-	for (again = 0; again < ATTEMPTS; again++) {
+	for (int again = 0; again < ATTEMPTS; again++) {
 		error = gt_refuse_process(pid, message);
 		if (error)
 			return error;
@@ -271,10 +270,10 @@ int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_messa
 static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 {
 	struct gt_message message = { "" };
-	size_t before = session->tracees.count, i;
+	size_t before = session->tracees.count;
 	int error;
 
-	for (i = 0; i < session->tracees.refused_count; i++)
+	for (size_t i = 0; i < session->tracees.refused_count; i++)
 		if (session->tracees.refused[i] == pid)
 			return 0;
 	/* Forked since its parent was attached to: it has the agent. */
@@ -309,13 +308,12 @@ static int attach_children(struct gt_session *session)
 int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count, bool children,
 		      struct gt_message *message)
 {
-	size_t i;
 	int error = 0;
 
 	session->program.attached = session->program.reaped = true;
 	session->program.pid = pids[0];
 	session->program.start_time = ~0ull;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		uint64_t start = gt_process_start_time(pids[i]);
 
 		if (start && start < session->program.start_time)
@@ -323,7 +321,7 @@ int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t coun
 	}
 	gt_session_calibrate(session);
 	gt_session_watch(session, pids, count);
-	for (i = 0; !error && i < count; i++) {
+	for (size_t i = 0; !error && i < count; i++) {
 		gt_follow_note_reapers(session, pids[i]);
 		error = attach_process(session, pids[i], message);
 	}

@@ -8,10 +8,9 @@
 void gt_session_keep_writers(struct gt_session *session)
 {
 	bool in_ring;
-	uint32_t i;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		gt_drain_keep_writers(&session->arenas[i].drain);
 	in_ring = session->arenas[0].drain.mode != GRAFTRACE_MODE_DRAIN;
 	pthread_mutex_unlock(&session->lock);
@@ -21,9 +20,7 @@ void gt_session_keep_writers(struct gt_session *session)
 
 static void set_drains(struct gt_session *session, enum graftrace_arena_mode mode)
 {
-	uint32_t i;
-
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		session->arenas[i].drain.mode = mode;
 }
 
@@ -69,10 +66,8 @@ void gt_session_has_room(struct gt_session *session)
 
 int gt_session_clear(struct gt_session *session)
 {
-	uint32_t i;
-
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		if (session->arenas[i].drain.mode != GRAFTRACE_MODE_DRAIN)
 			gt_drain_clear(&session->arenas[i].drain);
 	gt_stop_words_clear_full(session);

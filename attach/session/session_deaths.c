@@ -54,10 +54,9 @@ static bool status_of_zombie(pid_t pid, int *status)
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process)
 {
 	struct gt_session_death death = { .pid = process->pid };
-	uint32_t i;
 	int status = 0;
 
-	for (i = 0; i < session->notes.death_count; i++)
+	for (uint32_t i = 0; i < session->notes.death_count; i++)
 		if (session->notes.deaths[i].pid == process->pid)
 			return;
 	if (!status_of_pidfd(process->pidfd, &status) && !status_of_zombie(process->pid, &status) &&

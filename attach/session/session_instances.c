@@ -5,11 +5,10 @@
 
 int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message *message)
 {
-	uint32_t i;
 	int error = GT_ENOSPC;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 1; error && i < GT_ASKED_MAX; i++) {
+	for (uint32_t i = 1; error && i < GT_ASKED_MAX; i++) {
 		struct gt_session_asker *asker = gt_session_asker_of(session, i);
 
 		if (asker->used)

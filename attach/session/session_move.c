@@ -43,9 +43,7 @@ static void enter(void *data)
 
 static void drop(struct gt_session *session, const struct gt_tracee *tracee)
 {
-	size_t i;
-
-	for (i = 0; i < session->tracees.count; i++)
+	for (size_t i = 0; i < session->tracees.count; i++)
 		if (session->tracees.list[i] == tracee) {
 			gt_follow_drop(session, i);
 			session->tracees.so_far--;
@@ -220,12 +218,10 @@ static void look(struct gt_session *session, struct gt_tracee *tracee)
 
 void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns)
 {
-	size_t i;
-
 	if (now_ns < session->due.look_ns)
 		return;
 	session->due.look_ns = now_ns + CHECK_NS;
-	for (i = 0; i < CHECKS && i < session->tracees.count; i++) {
+	for (size_t i = 0; i < CHECKS && i < session->tracees.count; i++) {
 		if (session->due.look_at >= session->tracees.count)
 			session->due.look_at = 0;
 		if (session->tracees.count)

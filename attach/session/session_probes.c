@@ -13,10 +13,8 @@
 /* The program's own file, NULL unknown. */
 static const char *program_path(const struct gt_session *session)
 {
-	size_t i, k;
-
-	for (i = 0; i < session->tracees.count; i++)
-		for (k = 0; k < session->tracees.list[i]->object_count; k++)
+	for (size_t i = 0; i < session->tracees.count; i++)
+		for (size_t k = 0; k < session->tracees.list[i]->object_count; k++)
 			if (session->tracees.list[i]->objects[k]->program)
 				return session->tracees.list[i]->objects[k]->file->path;
 	return NULL;
@@ -26,14 +24,12 @@ static const char *program_path(const struct gt_session *session)
 static int plan(struct gt_session *session, const struct gt_dynamic *dynamic,
 		struct gt_probe_error *error, struct gt_message *message)
 {
-	size_t i;
-	uint32_t k;
 	int result = 0;
 
-	for (i = 0; !result && i < session->catalog.file_count; i++) {
+	for (size_t i = 0; !result && i < session->catalog.file_count; i++) {
 		struct gt_catalog_file *file = session->catalog.files[i];
 
-		for (k = file->probe_count; !result && k-- > 0;) {
+		for (uint32_t k = file->probe_count; !result && k-- > 0;) {
 			const struct gt_plan_entry *entry;
 
 			if (file->probes[k].dynamic != dynamic)
@@ -56,11 +52,10 @@ static int check_returns(struct gt_session *session, const struct gt_dynamic *dy
 			 struct gt_probe_error *error, struct gt_message *message)
 {
 	const char *why = NULL;
-	size_t i, k;
 	uint32_t n;
 
-	for (i = 0; i < session->tracees.count; i++)
-		for (k = 0; k < session->tracees.list[i]->object_count; k++) {
+	for (size_t i = 0; i < session->tracees.count; i++)
+		for (size_t k = 0; k < session->tracees.list[i]->object_count; k++) {
 			const struct gt_tracee *tracee = session->tracees.list[i];
 			const struct gt_tracee_object *object = tracee->objects[k];
 
@@ -84,11 +79,10 @@ static int check_returns(struct gt_session *session, const struct gt_dynamic *dy
 
 static int tell(struct gt_session *session)
 {
-	size_t i, k;
 	int error = 0;
 
-	for (i = 0; !error && i < session->tracees.count; i++)
-		for (k = 0; !error && k < session->tracees.list[i]->object_count; k++)
+	for (size_t i = 0; !error && i < session->tracees.count; i++)
+		for (size_t k = 0; !error && k < session->tracees.list[i]->object_count; k++)
 			error = gt_probes_tell(session->tracees.list[i]->objects[k], session->sink);
 	return error;
 }
@@ -135,10 +129,9 @@ bool gt_session_probe_event(struct gt_session *session, const char *group, const
 {
 	const struct gt_catalog *catalog = &session->catalog;
 	bool found = false;
-	uint32_t i;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; !found && i < catalog->dynamic_count; i++) {
+	for (uint32_t i = 0; !found && i < catalog->dynamic_count; i++) {
 		const struct gt_dynamic *dynamic = catalog->dynamics[i];
 
 		found = !dynamic->removed && dynamic->probe_count &&
@@ -156,11 +149,11 @@ int gt_session_remove_probes(struct gt_session *session, const char *group, cons
 {
 	struct gt_catalog *catalog = &session->catalog;
 	bool busy = false;
-	uint32_t i, found = 0;
+	uint32_t found = 0;
 	int result = 0;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < catalog->dynamic_count; i++)
+	for (uint32_t i = 0; i < catalog->dynamic_count; i++)
 		if (is_named(catalog->dynamics[i], group, name)) {
 			found++;
 			busy |= is_recorded(session, catalog->dynamics[i]);
@@ -169,7 +162,7 @@ int gt_session_remove_probes(struct gt_session *session, const char *group, cons
 		result = gt_fail(message, GT_EBUSY, "the event is recorded: switch it off first");
 	else if (!found && (*group || *name))
 		result = gt_fail(message, GT_ENOENT, "there is no such probe");
-	for (i = 0; !result && i < catalog->dynamic_count; i++)
+	for (uint32_t i = 0; !result && i < catalog->dynamic_count; i++)
 		if (is_named(catalog->dynamics[i], group, name))
 			gt_dynamics_remove(catalog, catalog->dynamics[i]);
 	pthread_mutex_unlock(&session->lock);
@@ -180,12 +173,11 @@ int gt_session_remove_probes(struct gt_session *session, const char *group, cons
 static uint64_t hits_of(const struct gt_session *session, const struct gt_dynamic *dynamic)
 {
 	uint64_t sum = 0;
-	uint32_t i, k;
 
-	for (k = 0; k < session->arena_count; k++) {
+	for (uint32_t k = 0; k < session->arena_count; k++) {
 		const uint64_t *hits = graftrace_arena_event_hits(session->arenas[k].shared.memory);
 
-		for (i = 0; i < dynamic->probe_count; i++)
+		for (uint32_t i = 0; i < dynamic->probe_count; i++)
 			if (dynamic->events[i] < GRAFTRACE_ARENA_EVENTS)
 				sum += __atomic_load_n(&hits[dynamic->events[i]], __ATOMIC_RELAXED);
 	}
@@ -197,10 +189,9 @@ int gt_session_each_probe(struct gt_session *session,
 {
 	const struct gt_catalog *catalog = &session->catalog;
 	int result = 0;
-	uint32_t i;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; !result && i < catalog->dynamic_count; i++) {
+	for (uint32_t i = 0; !result && i < catalog->dynamic_count; i++) {
 		const struct gt_dynamic *dynamic = catalog->dynamics[i];
 		const struct gt_session_probe probe = {
 			.definition = &dynamic->definition,

@@ -37,7 +37,6 @@ int gt_session_check_profile(struct gt_session *session, bool profile, enum graf
 int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message)
 {
 	struct graftrace_arena *memory = gt_session_settings(session);
-	uint32_t i;
 	int error = 0;
 
 	pthread_mutex_lock(&session->lock);
@@ -45,7 +44,7 @@ int gt_session_set_profile(struct gt_session *session, bool on, struct gt_messag
 		goto unlock;
 	error = gt_session_check_profile(session, on, session->wanted.askers[0].settings.tracer,
 					 session->wanted.askers[0].settings.threshold_ns, message);
-	for (i = 0; !error && on && i < session->arena_count; i++)
+	for (uint32_t i = 0; !error && on && i < session->arena_count; i++)
 		if (gt_profile_reset(&session->arenas[i].profile))
 			error = gt_fail(message, GT_ENOMEM, "no memory for the function profiler");
 	if (error)
@@ -97,10 +96,9 @@ static uint64_t variance(const struct gt_session *session, uint64_t hits, uint64
 static int read_sums(struct gt_session *session, uint32_t tid, struct gt_profile_sum **sums,
 		     uint32_t *count)
 {
-	uint32_t k;
 	int error = 0;
 
-	for (k = 0; !error && k < session->arena_count; k++) {
+	for (uint32_t k = 0; !error && k < session->arena_count; k++) {
 		struct gt_profile_sum *more = NULL, *all;
 		uint32_t n = 0;
 
@@ -125,7 +123,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 {
 	struct gt_profile_sum *sums = NULL;
 	struct gt_profile_row *rows;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 	int error;
 
 	*out = NULL;
@@ -135,7 +133,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 	rows = error ? NULL : calloc(n + 1, sizeof(*rows));
 	if (!error && !rows)
 		error = GT_ENOMEM;
-	for (i = 0; !error && i < n; i++) {
+	for (uint32_t i = 0; !error && i < n; i++) {
 		const struct graftrace_profile_entry *entry = &sums[i].entry;
 		uint64_t ticks = self ? entry->self_ticks : entry->ticks;
 		struct gt_profile_row *row = &rows[*count];

@@ -25,9 +25,8 @@ static bool names_syscalls(const char *word)
 bool gt_session_names_syscall(const char *word)
 {
 	const char *system;
-	uint32_t i;
 
-	for (i = 0; names_syscalls(word) && i < gt_syscall_event_count(); i++) {
+	for (uint32_t i = 0; names_syscalls(word) && i < gt_syscall_event_count(); i++) {
 		const char *name = gt_syscall_event_name(i, &system);
 
 		if (gt_event_word_matches(word, system, name))
@@ -81,10 +80,9 @@ static uint32_t *number_of(struct gt_session *session, uint32_t index)
 static void fill(struct gt_session *session)
 {
 	struct graftrace_syscall *table = graftrace_arena_syscalls(gt_session_settings(session));
-	uint32_t i;
 
 	table[GRAFTRACE_ARENA_SYSCALLS].argument_count = 6;
-	for (i = 0; i < gt_syscall_count; i++) {
+	for (uint32_t i = 0; i < gt_syscall_count; i++) {
 		const struct gt_syscall *call = &gt_syscall_table[i];
 		const struct gt_syscall_data *data = gt_syscall_data_of(call);
 		struct graftrace_syscall *entry = &table[call->number];
@@ -120,9 +118,8 @@ static int prepare(struct gt_session *session, uint32_t index, bool recorded,
 static bool any_is_wanted(const struct gt_session *session)
 {
 	bool recorded;
-	uint32_t i;
 
-	for (i = 0; gt_session_has_syscalls(session) && i < gt_syscall_event_count(); i++)
+	for (uint32_t i = 0; gt_session_has_syscalls(session) && i < gt_syscall_event_count(); i++)
 		if (is_wanted(session, i, &recorded))
 			return true;
 	return false;
@@ -131,7 +128,7 @@ static bool any_is_wanted(const struct gt_session *session)
 int gt_session_select_syscalls(struct gt_session *session, struct gt_message *message)
 {
 	const uint32_t count = gt_syscall_event_count();
-	uint32_t first, i;
+	uint32_t first;
 	bool any = any_is_wanted(session);
 	int error = 0;
 
@@ -144,7 +141,7 @@ int gt_session_select_syscalls(struct gt_session *session, struct gt_message *me
 			return gt_fail(message, GT_ENOMEM, "no memory for system calls");
 		fill(session);
 	}
-	for (i = 0; !error && i < count; i++) {
+	for (uint32_t i = 0; !error && i < count; i++) {
 		bool recorded, wanted = any && is_wanted(session, i, &recorded);
 
 		if (wanted)
@@ -173,13 +170,12 @@ int gt_session_each_syscall(struct gt_session *session,
 			    void *data)
 {
 	struct gt_event_format event;
-	uint32_t i;
 	int result = 0;
 
 	if (!gt_session_has_syscalls(session))
 		return 0;
 	gt_syscall_events_first(&session->catalog);
-	for (i = 0; !result && i < gt_syscall_event_count(); i++) {
+	for (uint32_t i = 0; !result && i < gt_syscall_event_count(); i++) {
 		gt_syscall_event_describe(&session->catalog, i, &event);
 		result = each(data, &event, is_on(session, i), NULL);
 	}
@@ -190,9 +186,9 @@ bool gt_session_syscall_is_on(const struct gt_session *session, const char *syst
 			      const char *name)
 {
 	const char *its_system, *its_name;
-	uint32_t i;
 
-	for (i = 0; gt_session_has_syscalls(session) && i < gt_syscall_event_count(); i++) {
+	for (uint32_t i = 0; gt_session_has_syscalls(session) && i < gt_syscall_event_count();
+	     i++) {
 		its_name = gt_syscall_event_name(i, &its_system);
 		if (strcmp(its_name, name) == 0 && strcmp(its_system, system) == 0)
 			return is_on(session, i);
@@ -202,30 +198,27 @@ bool gt_session_syscall_is_on(const struct gt_session *session, const char *syst
 
 void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_places *places)
 {
-	size_t i, k;
-	uint32_t n;
-
 	*places = (struct gt_syscall_places){ 0 };
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->catalog.file_count; i++) {
+	for (size_t i = 0; i < session->catalog.file_count; i++) {
 		const struct gt_catalog_file *file = session->catalog.files[i];
 
-		for (n = 0; n < file->call_count; n++)
+		for (uint32_t n = 0; n < file->call_count; n++)
 			if (file->calls[n].way == GT_PLAN_NONE)
 				places->left[file->calls[n].reason]++;
 			else
 				places->taken++;
 	}
-	for (i = 0; i < session->tracees.count; i++) {
+	for (size_t i = 0; i < session->tracees.count; i++) {
 		if (session->tracees.list[i]->no_syscalls) {
 			places->refused = session->tracees.list[i]->no_syscalls;
 			places->pid = (int)session->tracees.list[i]->process.pid;
 		}
-		for (k = 0; k < session->tracees.list[i]->object_count; k++) {
+		for (size_t k = 0; k < session->tracees.list[i]->object_count; k++) {
 			const struct gt_tracee_object *object =
 				session->tracees.list[i]->objects[k];
 
-			for (n = 0; object->calls && n < object->file->call_count; n++)
+			for (uint32_t n = 0; object->calls && n < object->file->call_count; n++)
 				if (object->calls[n].state == GT_FUNCTION_FOREIGN)
 					places->left[GT_REASON_NOT_AS_IN_FILE]++;
 		}

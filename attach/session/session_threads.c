@@ -31,11 +31,9 @@ bool gt_session_leaves_out(const struct gt_session_arena *arena, uint32_t tid)
 void gt_session_take_threads(struct gt_session *session, pid_t tid,
 			     const struct gt_session_arena *from, struct gt_session_arena *arena)
 {
-	uint32_t which;
-
 	if (!gt_session_lists_threads(session))
 		return;
-	for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
+	for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
 		if (graftrace_selected_has(slots_of(from, (enum gt_session_list)which),
 					   (uint32_t)tid))
 			graftrace_selected_add(slots_of(arena, (enum gt_session_list)which),
@@ -55,10 +53,10 @@ static uint32_t use_of_lists(const struct gt_session *session)
 
 static void set_threads(uint32_t *slots, const uint32_t *tids, uint32_t count)
 {
-	uint32_t i, k;
+	uint32_t k;
 
 	/* What stays keeps its slot, so that no thread misses itself meanwhile. */
-	for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
+	for (uint32_t i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
 		uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
 
 		for (k = 0; k < count && tids[k] != tid; k++)
@@ -66,7 +64,7 @@ static void set_threads(uint32_t *slots, const uint32_t *tids, uint32_t count)
 		if (tid && k == count)
 			__atomic_store_n(&slots[i], 0, __ATOMIC_SEQ_CST);
 	}
-	for (i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		graftrace_selected_add(slots, tids[i]);
 }
 
@@ -74,13 +72,12 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 			   const uint32_t *tids, uint32_t count, struct gt_message *message)
 {
 	struct graftrace_arena *memory = gt_session_settings(session);
-	uint32_t i;
 
 	if (count > GRAFTRACE_SELECTED_SLOTS)
 		return gt_fail(message, GT_ENOSPC, "more than %u threads",
 			       (unsigned)GRAFTRACE_SELECTED_SLOTS);
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		set_threads(slots_of(&session->arenas[i], which), tids, count);
 	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
 			 count == 0 ? GRAFTRACE_LIST_NONE : use_of_lists(session),
@@ -118,9 +115,7 @@ static int by_number(const void *left, const void *right)
 /* Of further arenas; those of one differ. */
 static bool is_listed(const uint32_t *tids, uint32_t count, uint32_t tid, uint32_t arena)
 {
-	uint32_t i;
-
-	for (i = 0; arena && i < count; i++)
+	for (uint32_t i = 0; arena && i < count; i++)
 		if (tids[i] == tid)
 			return true;
 	return false;
@@ -132,13 +127,13 @@ uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list whi
 			    uint32_t tids[GT_SESSION_THREADS])
 {
 	const uint32_t arenas = __atomic_load_n(&session->arena_count, __ATOMIC_ACQUIRE);
-	uint32_t count = 0, kept = 0, i, k;
+	uint32_t count = 0, kept = 0;
 
 	/* Each number stands in all of them, but for those that came with their creators. */
-	for (k = 0; k < arenas; k++) {
+	for (uint32_t k = 0; k < arenas; k++) {
 		const uint32_t *slots = slots_of(&session->arenas[k], which);
 
-		for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
+		for (uint32_t i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
 			uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
 
 			if (tid && count < GT_SESSION_THREADS && !is_listed(tids, count, tid, k))
@@ -146,7 +141,7 @@ uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list whi
 		}
 	}
 	qsort(tids, count, sizeof(*tids), by_number);
-	for (i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		if (!kept || tids[kept - 1] != tids[i])
 			tids[kept++] = tids[i];
 	return kept;
@@ -179,17 +174,16 @@ static bool is_of_another(pid_t pid, pid_t tid)
 void gt_session_forget_thread(struct gt_session *session, pid_t pid, uint32_t tid)
 {
 	const struct graftrace_arena *memory = gt_session_settings(session);
-	uint32_t which, i, k;
 
 	if (!memory->children_follow || (!memory->selected && !memory->left_out) || !tid ||
 	    is_of_another(pid, (pid_t)tid))
 		return;
-	for (k = 0; k < session->arena_count; k++)
-		for (which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {
+	for (uint32_t k = 0; k < session->arena_count; k++)
+		for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {
 			uint32_t *slots =
 				slots_of(&session->arenas[k], (enum gt_session_list)which);
 
-			for (i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++)
+			for (uint32_t i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++)
 				if (__atomic_load_n(&slots[i], __ATOMIC_RELAXED) == tid)
 					__atomic_store_n(&slots[i], 0, __ATOMIC_RELAXED);
 		}

@@ -14,9 +14,7 @@ static int by_number(const void *left, const void *right)
 
 static bool has_forgotten(const struct gt_session *session, uint32_t pid)
 {
-	uint32_t k;
-
-	for (k = 0; k < session->arena_count; k++)
+	for (uint32_t k = 0; k < session->arena_count; k++)
 		if (gt_drain_has_forgotten(&session->arenas[k].drain, pid))
 			return true;
 	return false;
@@ -50,7 +48,6 @@ static uint32_t count_processes(const struct gt_session *session)
 static void add_totals(struct gt_session_arena *arena, struct gt_session_totals *totals)
 {
 	struct gt_drain *drain = &arena->drain;
-	uint32_t i, cause;
 
 	totals->words += drain->words;
 	totals->pool_is_held |= drain->pool_is_held;
@@ -61,7 +58,7 @@ static void add_totals(struct gt_session_arena *arena, struct gt_session_totals 
 	if (drain->forgotten.damaged && !totals->damaged)
 		totals->damaged_first = drain->forgotten.damaged_first;
 	totals->damaged += drain->forgotten.damaged;
-	for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
+	for (uint32_t cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
 		uint64_t lost = arena->shared.memory->lost[cause];
 
 		/* Any process can write it: more than one in a nanosecond was never lost. */
@@ -69,7 +66,7 @@ static void add_totals(struct gt_session_arena *arena, struct gt_session_totals 
 		totals->lost[cause] += drain->forgotten.lost[cause];
 		totals->corrupt += lost > totals->ns;
 	}
-	for (i = 0; i < drain->writer_count; i++) {
+	for (uint32_t i = 0; i < drain->writer_count; i++) {
 		struct gt_writer writer;
 
 		if (gt_drain_writer(drain, i, &writer))
@@ -80,7 +77,7 @@ static void add_totals(struct gt_session_arena *arena, struct gt_session_totals 
 				totals->damaged_first = writer;
 			continue;
 		}
-		for (cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+		for (uint32_t cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			totals->lost[cause] += writer.lost[cause];
 		totals->lost_events += drain->writers[i].lost_events;
 	}
@@ -88,8 +85,6 @@ static void add_totals(struct gt_session_arena *arena, struct gt_session_totals 
 
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals)
 {
-	uint32_t i;
-
 	pthread_mutex_lock(&session->lock);
 	gt_session_find_writers(session);
 	*totals = (struct gt_session_totals){
@@ -103,7 +98,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 		      session->times.first.ns,
 	};
 	totals->actions_left = session->hits.actions_left;
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		add_totals(&session->arenas[i], totals);
 	pthread_mutex_unlock(&session->lock);
 }
@@ -121,9 +116,9 @@ unsigned gt_session_buffer_use(const struct gt_session *session)
 	const uint32_t arenas = __atomic_load_n(&session->arena_count, __ATOMIC_ACQUIRE);
 	const uint32_t count = session->arenas[0].shared.sub_buffer_count;
 	unsigned most = 0, use;
-	uint32_t i, left;
+	uint32_t left;
 
-	for (i = 0; i < arenas; i++) {
+	for (uint32_t i = 0; i < arenas; i++) {
 		left = __atomic_load_n(&session->arenas[i].shared.memory->free_count,
 				       __ATOMIC_RELAXED);
 		/* The count is the target's: it may say anything. */

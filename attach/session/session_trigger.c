@@ -17,18 +17,17 @@
  * are seen. */
 static uint32_t count_matches(struct gt_session *session, const char *glob, uint32_t *returning)
 {
-	uint32_t index, matches = 0;
-	size_t i, k;
+	uint32_t matches = 0;
 
 	*returning = 0;
-	for (i = 0; i < session->tracees.count; i++) {
+	for (size_t i = 0; i < session->tracees.count; i++) {
 		struct gt_tracee *tracee = session->tracees.list[i];
 
-		for (k = 0; k < tracee->object_count; k++) {
+		for (size_t k = 0; k < tracee->object_count; k++) {
 			struct gt_tracee_object *object = tracee->objects[k];
 			struct gt_catalog_file *file = object->file;
 
-			for (index = 0; index < file->function_count; index++) {
+			for (uint32_t index = 0; index < file->function_count; index++) {
 				const char *name = gt_object_function(file->object, index)->name;
 				const char *shown = gt_object_function_name(file->object, index);
 
@@ -47,9 +46,8 @@ static uint32_t count_matches(struct gt_session *session, const char *glob, uint
 static int select_again(struct gt_session *session, struct gt_message *message)
 {
 	int error = 0, result;
-	size_t i;
 
-	for (i = 0; i < session->tracees.count; i++) {
+	for (size_t i = 0; i < session->tracees.count; i++) {
 		result = gt_tracee_select(session->tracees.list[i], &session->catalog,
 					  &session->selection, message);
 		error = error ? error : result;
@@ -136,9 +134,8 @@ int gt_session_trigger_handler(struct gt_session *session,
 static void follow_tracing(struct gt_session *session, const struct gt_session_arena *arena)
 {
 	uint32_t *word = &arena->shared.memory->tracing_on, on;
-	int tries;
 
-	for (tries = 0; tries < 8; tries++) {
+	for (int tries = 0; tries < 8; tries++) {
 		on = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 		gt_stop_words_write_host(session);
 		if (gt_session_profiles(session))
@@ -151,9 +148,7 @@ static void follow_tracing(struct gt_session *session, const struct gt_session_a
 bool gt_session_is_pending(const struct gt_session *session, const struct gt_session_arena *arena,
 			   uint32_t index)
 {
-	uint32_t i;
-
-	for (i = 0; i < session->hits.pending_count; i++)
+	for (uint32_t i = 0; i < session->hits.pending_count; i++)
 		if (session->hits.pending[i].waits &&
 		    session->hits.pending[i].letter.arena == arena &&
 		    session->hits.pending[i].letter.slot == index)
@@ -229,7 +224,7 @@ void gt_session_run_handlers(struct gt_session *session)
 {
 	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
 	void (*handler)(void *data, const struct gt_trigger_hit *hit);
-	uint32_t count, i;
+	uint32_t count;
 	void *data;
 
 	pthread_mutex_lock(&session->lock);
@@ -240,10 +235,10 @@ void gt_session_run_handlers(struct gt_session *session)
 	pthread_mutex_unlock(&session->lock);
 	if (!count)
 		return;
-	for (i = 0; handler && i < count; i++)
+	for (uint32_t i = 0; handler && i < count; i++)
 		handler(data, &pending[i].hit);
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		if (pending[i].waits)
 			gt_mail_answer(&pending[i].letter, 0);
 	session->hits.pending_count = 0; /* only this thread adds to it */
@@ -270,9 +265,8 @@ static void stop_at(struct gt_session *session, const struct gt_tracee *tracee, 
 {
 	char glob[1024];
 	uint32_t index;
-	size_t i;
 
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		const struct gt_tracee_object *object = tracee->objects[i];
 		const struct gt_object *file = object->file->object;
 		struct gt_trigger trigger = { .glob = glob, .action = GT_TRIGGER_STOP };

@@ -12,9 +12,8 @@
 void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why)
 {
 	struct gt_session_untraced *noted;
-	uint32_t i;
 
-	for (i = 0; i < session->notes.untraced_count; i++)
+	for (uint32_t i = 0; i < session->notes.untraced_count; i++)
 		if (strncmp(session->notes.untraced[i].why, why, sizeof(noted->why) - 1) == 0)
 			return;
 	if (session->notes.untraced_count == GT_SESSION_UNTRACED)

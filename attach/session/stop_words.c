@@ -55,11 +55,10 @@ static int clear_full(struct gt_session *session, struct gt_session_arena *arena
 {
 	struct gt_drain *drain = &arena->drain;
 	int done = 0;
-	uint32_t i;
 
 	if (!__atomic_load_n(&arena->shared.memory->free_count, __ATOMIC_ACQUIRE))
 		return 0;
-	for (i = 0; i < drain->live_count; i++) {
+	for (uint32_t i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		struct graftrace_stream *stream = gt_arena_stream(&arena->shared, writer->stream);
 
@@ -76,22 +75,19 @@ static int clear_full(struct gt_session *session, struct gt_session_arena *arena
 int gt_stop_words_clear_full(struct gt_session *session)
 {
 	int done = 0;
-	uint32_t i;
 
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		done += clear_full(session, &session->arenas[i]);
 	return done;
 }
 
 void gt_stop_words_write(struct gt_session *session, enum graftrace_stop_byte byte, uint8_t value)
 {
-	uint32_t i, k;
-
 	gt_session_find_writers(session);
-	for (k = 0; k < session->arena_count; k++) {
+	for (uint32_t k = 0; k < session->arena_count; k++) {
 		struct gt_drain *drain = &session->arenas[k].drain;
 
-		for (i = 0; i < drain->live_count; i++)
+		for (uint32_t i = 0; i < drain->live_count; i++)
 			write_byte(session, &session->arenas[k], &drain->writers[drain->live[i]],
 				   byte, value);
 	}
@@ -103,9 +99,8 @@ static void write_host(struct gt_session *session, struct gt_session_arena *aren
 	bool off = !__atomic_load_n(&memory->tracing_on, __ATOMIC_RELAXED) &&
 		   !__atomic_load_n(&memory->profile, __ATOMIC_RELAXED);
 	struct gt_drain *drain = &arena->drain;
-	uint32_t i;
 
-	for (i = 0; i < drain->live_count; i++) {
+	for (uint32_t i = 0; i < drain->live_count; i++) {
 		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
 		uint8_t value = off ? GRAFTRACE_STOP_OFF : 0;
 
@@ -117,9 +112,7 @@ static void write_host(struct gt_session *session, struct gt_session_arena *aren
 
 void gt_stop_words_write_host(struct gt_session *session)
 {
-	uint32_t i;
-
 	gt_session_find_writers(session);
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		write_host(session, &session->arenas[i]);
 }

@@ -200,7 +200,7 @@ static int take_symbol_place(struct gt_probe_parser *parser, struct gt_span word
 	struct gt_probe_definition *probe = parser->probe;
 	const size_t percent = find(word, '%');
 	struct gt_span place = { word.at, percent };
-	size_t sign, i;
+	size_t sign;
 
 	if (percent < word.bytes) {
 		if (!is_text(skip(word, percent), "%return"))
@@ -217,7 +217,7 @@ static int take_symbol_place(struct gt_probe_parser *parser, struct gt_span word
 	}
 	for (sign = 0; sign < place.bytes && place.at[sign] != '+' && place.at[sign] != '-'; sign++)
 		;
-	for (i = 0; i < sign; i++)
+	for (size_t i = 0; i < sign; i++)
 		if (!is_letter(place.at[i]) && !is_digit(place.at[i]) && place.at[i] != '.' &&
 		    place.at[i] != ':' && place.at[i] != '$' && place.at[i] != '~')
 			return fail(parser, place.at, gt_probe_error_address);

@@ -111,14 +111,13 @@ static int take_variable(struct fetch *work, struct gt_span name)
 static int take_register(struct fetch *work, struct gt_span name)
 {
 	struct graftrace_probe_argument *fetch = &work->argument->fetch;
-	size_t i;
 
-	for (i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
 		if (is_text(name, registers[i].name)) {
 			set_register(fetch, registers[i].number);
 			return 0;
 		}
-	for (i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
+	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
 		if (is_text(name, constants[i].name)) {
 			fetch->place = GRAFTRACE_PLACE_CONSTANT;
 			fetch->value = constants[i].value;
@@ -425,7 +424,6 @@ int gt_probe_take_argument(struct gt_probe_parser *parser, struct gt_span word)
 	const size_t equal = find(word, '=');
 	struct gt_span name = { word.at, equal };
 	const char *const start = word.at;
-	uint32_t i;
 
 	if (probe->argument_count == GT_PROBE_ARGUMENTS_MAX)
 		return fail(parser, word.at, "Too many arguments are specified");
@@ -447,7 +445,7 @@ int gt_probe_take_argument(struct gt_probe_parser *parser, struct gt_span word)
 	while (argument->name[name.bytes])
 		name.bytes++;
 	name.at = argument->name;
-	for (i = 0; i < probe->argument_count; i++)
+	for (uint32_t i = 0; i < probe->argument_count; i++)
 		if (is_text(name, probe->arguments[i].name))
 			return fail(parser, start, "This argument name is already used");
 	if (begins(name, "common_") || begins(name, "__probe_"))
@@ -462,9 +460,8 @@ int gt_probe_check_room(struct gt_probe_parser *parser)
 	const struct gt_probe_definition *probe = parser->probe;
 	const uint32_t room = 28 * 8;
 	uint32_t used = 8 * (GT_PROBE_HIDDEN(probe->returns) + probe->argument_count);
-	uint32_t i;
 
-	for (i = 0; i < probe->argument_count; i++) {
+	for (uint32_t i = 0; i < probe->argument_count; i++) {
 		const struct graftrace_probe_argument *fetch = &probe->arguments[i].fetch;
 
 		if (fetch->take == GRAFTRACE_TAKE_ARRAY)

@@ -27,13 +27,12 @@ static size_t find(const struct gt_live_event_list *list, const struct gt_event_
 		   uint32_t *slot)
 {
 	uint32_t at = hash_of(event) % SLOTS;
-	size_t i;
 
 	for (; list->slots[at] != 0; at = (at + 1) % SLOTS)
 		if (is_at(list, list->slots[at] - 1, event))
 			return list->slots[at] - 1;
 	*slot = list->count < SLOTS / 2 ? at : SLOTS;
-	for (i = SLOTS / 2; i < list->count; i++)
+	for (size_t i = SLOTS / 2; i < list->count; i++)
 		if (is_at(list, i, event))
 			return i;
 	return list->count;

@@ -19,7 +19,7 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 	struct table *table = calloc(1, sizeof(*table));
 	uint32_t tid = scope->kind == GT_SCOPE_THREAD ? scope->number : 0;
 	uint64_t threshold;
-	uint32_t i, kept = 0;
+	uint32_t kept = 0;
 	bool self;
 	int error = GT_ENOMEM;
 
@@ -38,7 +38,7 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 	gt_awake_take_out(live->instances.awake, tid, self, table->rows, table->count);
 	pthread_mutex_unlock(&live->instances.lock);
 	/* As on Linux, tracing_thresh leaves functions out whose average time is below it. */
-	for (i = 0; i < table->count; i++) {
+	for (uint32_t i = 0; i < table->count; i++) {
 		if (threshold == 0 || table->rows[i].time_ns / table->rows[i].hits >= threshold)
 			table->rows[kept++] = table->rows[i];
 	}
