@@ -20,9 +20,13 @@
 #define NEAR_BYTES (64 * 1024ull)
 /* A call farther than this below all others of a stack of unknown bounds is taken for another
  * stack's: neighbouring coroutine stacks are mostly larger, frames mostly smaller. */
-#define JUMP_BYTES  (8 * 1024ull)
-#define GRANULE	    (64 * 1024ull)
-#define MANY_FRAMES (1024 * 1024u)
+#define JUMP_BYTES (8 * 1024ull)
+#define GRANULE	   (64 * 1024ull)
+/* What a window grows by at most, and how far from it a call may be whose mirror is joined to it. The
+ * rest of a stack of the usual 8 MiB is: what nobody touches of it costs nothing. */
+#define GROWN_BYTES  (64 * GRANULE)
+#define JOINED_BYTES (256 * GRANULE)
+#define MANY_FRAMES  (1024 * 1024u)
 /* Calls whose entry no record tells of. */
 #define UNRECORDED    (GT_FRAME_THRESHOLD | GT_FRAME_NOTRACE | GT_FRAME_SILENT)
 #define BUCKETS_SHIFT 8
@@ -293,7 +297,11 @@ static struct gt_context *new_context(void)
 
 /*
  * The lowest slot of the straight line: where the mirror ends, and on a stack of unknown bounds
- * also where a call lies so far below all others that it may be another stack's.
+ * also where a call lies so far below all others that it may be another stack's. Everything from
+ * there up to the sentinel has a mirror, since the straight line asks for no more than the top's
+ * slot. Where the window does not reach so far up (it was replaced), there is no straight line: the
+ * slow half looks at each call, until the window is one further up again. The sentinel stays where it
+ * is. Frames may stand there, or a call that a handler interrupted before it pushed its own.
  */
 static void set_floor(struct gt_thread *thread)
 {
@@ -304,7 +312,7 @@ static void set_floor(struct gt_thread *thread)
 		thread->floor = context->low - JUMP_BYTES;
 	if (context->bounded && thread->floor < context->low)
 		thread->floor = context->low;
-	if (context->win_low == context->win_high)
+	if (context->win_low == context->win_high || context->frames[0].slot > context->win_high)
 		thread->floor = GT_SLOT_NONE;
 }
 
@@ -501,40 +509,53 @@ void gt_context_forget(struct gt_context *context)
 	take_out(context);
 }
 
-/* Makes [.., slot] of the running context's stack have a mirror. Windows grow by doubling. */
+/* Opens [low, high), or less of it where not all is to be had: from slot's granule up, or that one
+ * alone. */
+static bool open_some(uint64_t slot, uint64_t *low, uint64_t *high)
+{
+	const uint64_t own = slot & ~(GRANULE - 1);
+
+	if (gt_port_mirror_open(*low, *high))
+		return true;
+	if (*low < own && gt_port_mirror_open(own, *high)) {
+		*low = own;
+		return true;
+	}
+	if (*high == own + GRANULE)
+		return false;
+	*low = own;
+	*high = own + GRANULE;
+	return gt_port_mirror_open(*low, *high);
+}
+
+/* Makes [.., slot] of the running context's stack have a mirror. Windows grow by doubling, and have
+ * no holes: one that cannot be joined to the old one replaces it (see set_floor). */
 static void open_window(struct gt_thread *thread, uint64_t slot)
 {
 	struct gt_context *context = thread->context;
 	uint64_t low = slot & ~(GRANULE - 1);
 	uint64_t high = low + GRANULE;
 	uint64_t size = context->win_high - context->win_low;
-	bool joined = size != 0 && slot + 64 * GRANULE >= context->win_low &&
-		      slot < context->win_high + 64 * GRANULE;
-	if (joined && low < context->win_low) {
-		uint64_t grown = context->win_low - (size < 64 * GRANULE ? size : 64 * GRANULE);
+	bool near = size != 0 && slot + JOINED_BYTES >= context->win_low &&
+		    slot < context->win_high + JOINED_BYTES;
+	if (near && low < context->win_low) {
+		uint64_t grown = context->win_low - (size < GROWN_BYTES ? size : GROWN_BYTES);
 		uint64_t floor = context->known ? context->low & ~(GRANULE - 1) : low;
 		if (grown < low)
 			low = grown < floor ? floor : grown;
 		high = context->win_low;
-	} else if (joined) {
+	} else if (near) {
 		low = context->win_high;
 	}
-	if (!gt_port_mirror_open(low, high)) {
-		if (!joined || high - low == GRANULE)
-			return;
-		/* less may be had than was wished for */
-		low = slot & ~(GRANULE - 1);
-		if (!gt_port_mirror_open(low, high))
-			return;
-	}
-	if (!joined) {
+	if (!open_some(slot, &low, &high))
+		return;
+	if (near && high == context->win_low) {
 		context->win_low = low;
+	} else if (near && low == context->win_high) {
 		context->win_high = high;
 	} else {
-		if (low < context->win_low)
-			context->win_low = low;
-		if (high > context->win_high)
-			context->win_high = high;
+		context->win_low = low;
+		context->win_high = high;
 	}
 }
 

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import behaviour
+import recorded
 from conftest import BUILD
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -78,3 +79,14 @@ def test_a_handler_that_leaves_the_recording_path_by_a_jump_leaves_no_call_behin
     columns = {line.index(name) - line.index("|") for line in shown.splitlines()
                for name in ("works() {", "works_end() {") if name in line}
     assert len(columns) == 1, columns
+
+
+@WAYS
+def test_calls_megabytes_apart_on_one_stack_are_recorded_as_any(way, tmp_path):
+    program = behaviour.program(way, "stacks.c")
+    behaviour.judge([program, "far-apart"], tmp_path, way=way)
+    traced = behaviour.traced([program, "far-apart"], tmp_path, *behaviour.WAYS[way][1], "-l", "leaf")
+    assert (traced.code, traced.out) == (0, b"total 57, turned no\n")
+    trace = recorded.Recorded(tmp_path / "trace.data", {"leaf"})
+    assert not trace.errors, trace.errors[:10]
+    assert behaviour.total_by_name(trace.counted) == {"leaf": 57}

@@ -3,8 +3,8 @@
  * Stacks that are left and entered in unusual ways: a coroutine that ends by going to another place
  * of the main stack than it was called from, switches that are tail jumps through a pointer,
  * stacks that are variables of the program's own functions, and a stack that overflows again and
- * again, at another byte each time, which the program handles; and a handler that leaves calls by a
- * jump wherever it comes. The first argument names the kind.
+ * again, at another byte each time, which the program handles; a handler that leaves calls by a
+ * jump wherever it comes; and calls megabytes apart. The first argument names the kind.
  */
 #include "tests/programs/count.h"
 #include <alloca.h>
@@ -319,6 +319,27 @@ COUNTED void leave_all(void)
 	LEAVE();
 }
 
+/* ---- calls far apart on one stack, with nothing traced between them ---- */
+
+COUNT_PLAIN __attribute__((noinline)) static void leaf_below(size_t bytes)
+{
+	volatile char *room = alloca(bytes);
+	room[0] = 1;
+	leaf();
+	room[0] = 2;
+}
+
+COUNTED void far_apart(void)
+{
+	ENTER();
+	leaf();
+	leaf_below(5600000);
+	leaf();
+	for (size_t bytes = 5500000; bytes > 100000; bytes -= 100000)
+		leaf_below(bytes);
+	LEAVE();
+}
+
 int main(int argc, char **argv)
 {
 	ENTER();
@@ -336,6 +357,8 @@ int main(int argc, char **argv)
 		overflow_all();
 	else if (!strcmp(argv[1], "leaves"))
 		leave_all();
+	else if (!strcmp(argv[1], "far-apart"))
+		far_apart();
 	else
 		coroutine_inside();
 	printf("total %ld, turned %s\n", total, turns > 0 ? "yes" : "no");

@@ -6,6 +6,7 @@
  * deeper calls, exceptions) is tested end to end.
  */
 #define _GNU_SOURCE
+#include <alloca.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -511,6 +512,108 @@ static void a_hundred_thousand_frames_are_no_limit(void **state)
 	in_child(deep_body);
 }
 
+/* ---- calls far from each other on one stack, with nothing traced between them ---- */
+
+#define MIB	      (1024 * 1024ul)
+#define GRANULE_BYTES (1ul << GRAFTRACE_GRANULE_SHIFT)
+
+ON_THE_STACK static void calls_below(size_t bytes)
+{
+	volatile char *room = alloca(bytes);
+	room[0] = 1;
+	noise += (unsigned)(c(1) + room[0]);
+	BARRIER();
+}
+
+TRACED static void stays_open(void)
+{
+	calls_below(6 * MIB);
+	calls_below(1 * MIB);
+	calls_below(40 * MIB);
+	calls_below(30 * MIB);
+	calls_below(10 * MIB);
+	calls_below(1 * MIB);
+	BARRIER();
+}
+
+static void *calls_far_apart(void *unused)
+{
+	noise += (unsigned)c(1);
+	calls_below(6 * MIB);
+	noise += (unsigned)c(1);
+	calls_below(1 * MIB);
+	check_calls(number_c, 4);
+	calls_below(40 * MIB);
+	calls_below(10 * MIB);
+	noise += (unsigned)c(1);
+	calls_below(30 * MIB);
+	check_calls(number_c, 8);
+	stays_open();
+	check_calls(number_c, 14);
+	return unused;
+}
+
+/* On a stack that is large wherever the test runs. */
+static void on_large_stack(void *(*function)(void *))
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	start(&graph_options);
+	engine_patch((void *)stays_open, ENGINE_ORDINARY);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 64 * MIB);
+	CHECK_EQUAL(pthread_create(&thread, &attributes, function, NULL), 0);
+	CHECK_EQUAL(pthread_join(thread, NULL), 0);
+}
+
+static void far_apart_body(void)
+{
+	on_large_stack(calls_far_apart);
+}
+
+static void calls_far_apart_on_a_stack_have_mirrors_where_they_are(void **state)
+{
+	(void)state;
+	in_child(far_apart_body);
+}
+
+static void *calls_around_a_mapping(void *unused)
+{
+	char here;
+	uint64_t granule = ((uint64_t)&here - 2 * MIB) & ~(GRANULE_BYTES - 1);
+	void *at = (void *)(granule ^ 1ul << GRAFTRACE_MIRROR_BIT);
+	unsigned char *page = mmap(at, GRANULE_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	uint64_t entries, returns;
+	CHECK(page == at);
+	memset(page, 0x5a, GRANULE_BYTES);
+	calls_below(3 * MIB);
+	noise += (unsigned)c(1);
+	calls_below(1 * MIB);
+	calls_below(3 * MIB);
+	calls_below(1 * MIB);
+	check_calls(number_c, 5);
+	/* there it has no mirror, and keeps its return address */
+	calls_below((uint64_t)&here - granule - GRANULE_BYTES / 2);
+	engine_count(number_c, &entries, &returns);
+	CHECK_EQUAL(entries, 6);
+	CHECK_EQUAL(returns, 5);
+	for (size_t i = 0; i < GRANULE_BYTES; i++)
+		CHECK_EQUAL(page[i], 0x5a);
+	return unused;
+}
+
+static void around_a_mapping_body(void)
+{
+	on_large_stack(calls_around_a_mapping);
+}
+
+static void a_mapping_where_a_mirror_would_be_is_left_out_of_it(void **state)
+{
+	(void)state;
+	in_child(around_a_mapping_body);
+}
+
 /* ---- registers ---- */
 
 int registers_survive(void (*function)(void));
@@ -776,6 +879,8 @@ int main(void)
 			frames_whose_slots_are_written_over_are_taken_off_where_it_is_asked_for),
 		cmocka_unit_test(tail_calls_are_a_return_and_an_entry),
 		cmocka_unit_test(a_hundred_thousand_frames_are_no_limit),
+		cmocka_unit_test(calls_far_apart_on_a_stack_have_mirrors_where_they_are),
+		cmocka_unit_test(a_mapping_where_a_mirror_would_be_is_left_out_of_it),
 		cmocka_unit_test(every_register_survives_entry_and_return),
 		cmocka_unit_test(signals_lose_and_tear_nothing),
 		cmocka_unit_test(signals_on_an_alternate_stack_lose_and_tear_nothing),
