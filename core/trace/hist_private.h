@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files share that make a histogram of its text: hist.c (parts, keys, expressions), hist_actions.c (variables
- * and actions), hist_put.c (the other way). */
+ * and actions), hist_put.c (the other way); and the output of text, which hist_table.c has too. */
 #ifndef GT_CORE_TRACE_HIST_PRIVATE_H
 #define GT_CORE_TRACE_HIST_PRIVATE_H
 
 #include "core/trace/hist.h"
+#include "core/trace/message.h"
 
 struct gt_hist_parser {
 	const struct gt_event_format *format;
@@ -110,5 +111,19 @@ static inline char *gt_hist_strip(char *text)
 		*end = '\0';
 	return text;
 }
+
+/* Text that is put together in the caller's memory; what has no room is left out. */
+struct gt_hist_output {
+	char *at;
+	size_t room;
+};
+
+/* Appends what gt_format() makes of the other arguments. */
+#define gt_hist_append(output, ...)                                                       \
+	do {                                                                              \
+		const size_t put_ = gt_format((output)->at, (output)->room, __VA_ARGS__); \
+		(output)->at += put_;                                                     \
+		(output)->room -= put_;                                                   \
+	} while (0)
 
 #endif

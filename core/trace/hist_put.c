@@ -102,33 +102,21 @@ bool gt_hist_is_same(const struct gt_hist *a, const struct gt_hist *b)
 	return true;
 }
 
-struct output {
-	char *at;
-	size_t room;
-};
-
-#define put(output, ...)                                                                  \
-	do {                                                                              \
-		const size_t put_ = gt_format((output)->at, (output)->room, __VA_ARGS__); \
-		(output)->at += put_;                                                     \
-		(output)->room -= put_;                                                   \
-	} while (0)
-
-static void put_field(struct output *output, const struct gt_hist_field *field)
+static void put_field(struct gt_hist_output *output, const struct gt_hist_field *field)
 {
 	if (field->kind == GT_HIST_CPU)
-		put(output, "common_cpu");
+		gt_hist_append(output, "common_cpu");
 	else if (field->kind == GT_HIST_CONSTANT && *field->name == '\0')
-		put(output, "%llu", (unsigned long long)field->number);
+		gt_hist_append(output, "%llu", (unsigned long long)field->number);
 	else
-		put(output, "%s", field->name);
+		gt_hist_append(output, "%s", field->name);
 	if (field->modifier != GT_HIST_PLAIN)
-		put(output, ".%s", gt_hist_modifier_name(field->modifier));
+		gt_hist_append(output, ".%s", gt_hist_modifier_name(field->modifier));
 	if (field->modifier == GT_HIST_BUCKETS)
-		put(output, "=%llu", (unsigned long long)field->number);
+		gt_hist_append(output, "=%llu", (unsigned long long)field->number);
 }
 
-static void put_variables(struct output *output, const struct gt_hist *hist)
+static void put_variables(struct gt_hist_output *output, const struct gt_hist *hist)
 {
 	bool any = false;
 
@@ -137,68 +125,68 @@ static void put_variables(struct output *output, const struct gt_hist *hist)
 
 		if (variable->is_saved || variable->is_tracked)
 			continue;
-		put(output, "%s%s=", any ? "," : ":", variable->name);
+		gt_hist_append(output, "%s%s=", any ? "," : ":", variable->name);
 		put_field(output, &hist->fields[variable->field]);
 		any = true;
 	}
 }
 
-static void put_actions(struct output *output, const struct gt_hist *hist)
+static void put_actions(struct gt_hist_output *output, const struct gt_hist *hist)
 {
 	for (uint32_t i = 0; i < hist->action_count; i++) {
 		const struct gt_hist_action *action = &hist->actions[i];
 
-		put(output, ":%s(%s).%s(%s)",
-		    action->handler == GRAFTRACE_HIST_ON_MATCH ? "onmatch"
-		    : action->handler == GRAFTRACE_HIST_ON_MAX ? "onmax"
-							       : "onchange",
-		    action->on, action->name, action->parameters);
+		gt_hist_append(output, ":%s(%s).%s(%s)",
+			       action->handler == GRAFTRACE_HIST_ON_MATCH ? "onmatch"
+			       : action->handler == GRAFTRACE_HIST_ON_MAX ? "onmax"
+									  : "onchange",
+			       action->on, action->name, action->parameters);
 	}
 }
 
-static void put_keys(struct output *output, const struct gt_hist *hist)
+static void put_keys(struct gt_hist_output *output, const struct gt_hist *hist)
 {
 	for (uint32_t i = 0; i < hist->key_count; i++) {
-		put(output, "%s", i != 0 ? "," : "");
+		gt_hist_append(output, "%s", i != 0 ? "," : "");
 		put_field(output, &hist->fields[hist->keys[i]]);
 	}
 }
 
 void gt_hist_put_key_text(const struct gt_hist *hist, char *at, size_t room)
 {
-	struct output output = { at, room };
+	struct gt_hist_output output = { at, room };
 
 	put_keys(&output, hist);
 }
 
 void gt_hist_put(const struct gt_hist *hist, char *at, size_t room)
 {
-	struct output output = { at, room };
+	struct gt_hist_output output = { at, room };
 
 	if (hist->name != NULL)
-		put(&output, "%s:", hist->name);
-	put(&output, "keys=");
+		gt_hist_append(&output, "%s:", hist->name);
+	gt_hist_append(&output, "keys=");
 	put_keys(&output, hist);
-	put(&output, ":vals=hitcount");
+	gt_hist_append(&output, ":vals=hitcount");
 	for (uint32_t i = 0; i < hist->sum_count; i++) {
-		put(&output, ",");
+		gt_hist_append(&output, ",");
 		put_field(&output, &hist->fields[hist->sums[i]]);
 	}
 	put_variables(&output, hist);
-	put(&output, ":sort=");
+	gt_hist_append(&output, ":sort=");
 	for (uint32_t i = 0; i < hist->sort_count; i++) {
 		const struct gt_hist_field *field = gt_hist_sorted_by(hist, hist->sorts[i].what);
 
-		put(&output, "%s", i != 0 ? "," : "");
+		gt_hist_append(&output, "%s", i != 0 ? "," : "");
 		if (field != NULL)
 			put_field(&output, field);
 		else
-			put(&output, "hitcount");
-		put(&output, "%s", hist->sorts[i].descending ? ".descending" : "");
+			gt_hist_append(&output, "hitcount");
+		gt_hist_append(&output, "%s", hist->sorts[i].descending ? ".descending" : "");
 	}
-	put(&output, ":size=%u", 1u << hist->bits);
+	gt_hist_append(&output, ":size=%u", 1u << hist->bits);
 	if (hist->has_clock)
-		put(&output, ":clock=%s", hist->clock);
+		gt_hist_append(&output, ":clock=%s", hist->clock);
 	put_actions(&output, hist);
 }
 

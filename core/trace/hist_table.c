@@ -190,20 +190,8 @@ void gt_hist_look(struct gt_hist_view *view, const struct gt_hist *hist,
 
 /* ---- printing ---- */
 
-struct output {
-	char *at;
-	size_t room;
-};
-
-#define put(output, ...)                                                                  \
-	do {                                                                              \
-		const size_t put_ = gt_format((output)->at, (output)->room, __VA_ARGS__); \
-		(output)->at += put_;                                                     \
-		(output)->room -= put_;                                                   \
-	} while (0)
-
 /* A program's string must not steer a terminal. */
-static void put_clean(struct output *output, const char *text, size_t most, int width)
+static void put_clean(struct gt_hist_output *output, const char *text, size_t most, int width)
 {
 	char clean[GRAFTRACE_HIST_STRING_WORDS * 8 + 1];
 	size_t i = 0;
@@ -211,11 +199,11 @@ static void put_clean(struct output *output, const char *text, size_t most, int 
 	for (; i < most && i + 1 < sizeof(clean) && text[i] != '\0'; i++)
 		clean[i] = (char)((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
 	clean[i] = '\0';
-	put(output, "%-*s", width, clean);
+	gt_hist_append(output, "%-*s", width, clean);
 }
 
-static void put_symbol(struct output *output, const struct gt_hist_names *names, uint64_t address,
-		       bool with_offset)
+static void put_symbol(struct gt_hist_output *output, const struct gt_hist_names *names,
+		       uint64_t address, bool with_offset)
 {
 	uint64_t start = 0, bytes = 0;
 	const char *name = names->function != NULL
@@ -230,10 +218,11 @@ static void put_symbol(struct output *output, const struct gt_hist_names *names,
 			  (unsigned long long)(address - start), (unsigned long long)bytes);
 	else
 		gt_format(text, sizeof(text), "%s", name);
-	put(output, "[%llx] %-*s", (unsigned long long)address, with_offset ? 55 : 45, text);
+	gt_hist_append(output, "[%llx] %-*s", (unsigned long long)address, with_offset ? 55 : 45,
+		       text);
 }
 
-static void put_stack(struct output *output, const uint64_t *words,
+static void put_stack(struct gt_hist_output *output, const uint64_t *words,
 		      const struct gt_hist_names *names)
 {
 	for (uint32_t i = 0; i < GRAFTRACE_HIST_STACK_WORDS && words[i] != 0; i++) {
@@ -241,15 +230,15 @@ static void put_stack(struct output *output, const uint64_t *words,
 					   ? names->numbered(names->data, (uint32_t)words[i])
 					   : NULL;
 
-		put(output, "%*c", 9, ' ');
+		gt_hist_append(output, "%*c", 9, ' ');
 		if (name != NULL)
-			put(output, "%s\n", name);
+			gt_hist_append(output, "%s\n", name);
 		else
-			put(output, "function %u\n", (unsigned)words[i]);
+			gt_hist_append(output, "function %u\n", (unsigned)words[i]);
 	}
 }
 
-static void put_key(struct output *output, const struct gt_hist_view *view, uint32_t key,
+static void put_key(struct gt_hist_output *output, const struct gt_hist_view *view, uint32_t key,
 		    const uint64_t *words, const struct gt_hist_names *names)
 {
 	const struct gt_hist_field *field = key_of(view, key);
@@ -258,14 +247,14 @@ static void put_key(struct output *output, const struct gt_hist_view *view, uint
 	const char *name = NULL;
 
 	if (field->kind == GT_HIST_STACK) {
-		put(output, "stacktrace:\n");
+		gt_hist_append(output, "stacktrace:\n");
 		put_stack(output, at, names);
 		return;
 	}
-	put(output, "%s: ", field->name);
+	gt_hist_append(output, "%s: ", field->name);
 	switch (field->modifier) {
 	case GT_HIST_HEX:
-		put(output, "%llx", number);
+		gt_hist_append(output, "%llx", number);
 		return;
 	case GT_HIST_SYM:
 	case GT_HIST_SYM_OFFSET:
@@ -273,42 +262,44 @@ static void put_key(struct output *output, const struct gt_hist_view *view, uint
 		return;
 	case GT_HIST_EXECNAME:
 		put_clean(output, (const char *)(words + view->shape.comm), 15, 16);
-		put(output, "[%10llu]", number);
+		gt_hist_append(output, "[%10llu]", number);
 		return;
 	case GT_HIST_SYSCALL:
 		if (names->system_call != NULL)
 			name = names->system_call(names->data, number);
-		put(output, "%-30s[%3llu]", name != NULL ? name : "unknown_syscall", number);
+		gt_hist_append(output, "%-30s[%3llu]", name != NULL ? name : "unknown_syscall",
+			       number);
 		return;
 	case GT_HIST_LOG2:
-		put(output, "~ 2^%-2llu", number);
+		gt_hist_append(output, "~ 2^%-2llu", number);
 		return;
 	case GT_HIST_BUCKETS:
-		put(output, "~ %llu-%llu", number, number + field->number - 1);
+		gt_hist_append(output, "~ %llu-%llu", number, number + field->number - 1);
 		return;
 	default:
 		if (field->is_string)
 			put_clean(output, (const char *)at, GRAFTRACE_HIST_STRING_WORDS * 8, 50);
 		else
-			put(output, "%10llu", number);
+			gt_hist_append(output, "%10llu", number);
 	}
 }
 
-static void put_keys(struct output *output, const struct gt_hist_view *view, const uint64_t *words,
-		     const struct gt_hist_names *names)
+static void put_keys(struct gt_hist_output *output, const struct gt_hist_view *view,
+		     const uint64_t *words, const struct gt_hist_names *names)
 {
 	bool has_stack = false;
 
-	put(output, "{ ");
+	gt_hist_append(output, "{ ");
 	for (uint32_t i = 0; i < view->hist->key_count; i++) {
-		put(output, "%s", i != 0 ? ", " : "");
+		gt_hist_append(output, "%s", i != 0 ? ", " : "");
 		put_key(output, view, i, words, names);
 		has_stack |= key_of(view, i)->kind == GT_HIST_STACK;
 	}
-	put(output, "%s}", has_stack ? "" : " ");
+	gt_hist_append(output, "%s}", has_stack ? "" : " ");
 }
 
-static void put_saved(struct output *output, const struct gt_hist_view *view, const uint64_t *words)
+static void put_saved(struct gt_hist_output *output, const struct gt_hist_view *view,
+		      const uint64_t *words)
 {
 	const struct gt_hist *hist = view->hist;
 
@@ -318,16 +309,16 @@ static void put_saved(struct output *output, const struct gt_hist_view *view, co
 
 		if (!variable->is_saved)
 			continue;
-		put(output, "  %s: ", variable->name);
+		gt_hist_append(output, "  %s: ", variable->name);
 		if (variable->words != 1)
 			put_clean(output, (const char *)at, GRAFTRACE_HIST_STRING_WORDS * 8, 32);
 		else
-			put(output, "%10llu", (unsigned long long)*at);
+			gt_hist_append(output, "%10llu", (unsigned long long)*at);
 	}
 }
 
 /* What onmax() and onchange() keep: track_data_print() of Linux. */
-static void put_tracked(struct output *output, const struct gt_hist_view *view,
+static void put_tracked(struct gt_hist_output *output, const struct gt_hist_view *view,
 			const uint64_t *words)
 {
 	const struct gt_hist *hist = view->hist;
@@ -338,10 +329,11 @@ static void put_tracked(struct output *output, const struct gt_hist_view *view,
 		if (action->handler == GRAFTRACE_HIST_ON_MATCH ||
 		    action->act == GRAFTRACE_HIST_SNAPSHOT)
 			continue;
-		put(output, "\n\t%s: %10llu",
-		    action->handler == GRAFTRACE_HIST_ON_MAX ? "max" : "changed",
-		    (unsigned long long)
-			    words[view->shape.set + 1 + hist->variables[action->track].at]);
+		gt_hist_append(
+			output, "\n\t%s: %10llu",
+			action->handler == GRAFTRACE_HIST_ON_MAX ? "max" : "changed",
+			(unsigned long long)
+				words[view->shape.set + 1 + hist->variables[action->track].at]);
 		if (action->act == GRAFTRACE_HIST_SAVE)
 			put_saved(output, view, words);
 	}
@@ -352,21 +344,22 @@ size_t gt_hist_put_entry(const struct gt_hist_view *view, uint32_t index,
 {
 	const struct gt_hist *hist = view->hist;
 	const uint64_t *words = element_of(view, view->order[index]);
-	struct output output = { at, GT_HIST_LINE_BYTES };
+	struct gt_hist_output output = { at, GT_HIST_LINE_BYTES };
 
 	put_keys(&output, view, words, names);
-	put(&output, " hitcount: %10llu", (unsigned long long)words[view->shape.hits]);
+	gt_hist_append(&output, " hitcount: %10llu", (unsigned long long)words[view->shape.hits]);
 	for (uint32_t i = 0; i < hist->sum_count; i++) {
 		const struct gt_hist_field *field = &hist->fields[hist->sums[i]];
 
 		if (field->kind != GT_HIST_EXPRESSION)
-			put(&output,
-			    field->modifier == GT_HIST_HEX ? "  %s: %10llx" : "  %s: %10llu",
-			    field->name + (field->kind == GT_HIST_REFERENCE),
-			    (unsigned long long)words[view->shape.hits + 1 + i]);
+			gt_hist_append(&output,
+				       field->modifier == GT_HIST_HEX ? "  %s: %10llx"
+								      : "  %s: %10llu",
+				       field->name + (field->kind == GT_HIST_REFERENCE),
+				       (unsigned long long)words[view->shape.hits + 1 + i]);
 	}
 	put_tracked(&output, view, words);
-	put(&output, "\n");
+	gt_hist_append(&output, "\n");
 	return (size_t)(output.at - at);
 }
 
@@ -375,19 +368,20 @@ size_t gt_hist_put_snapshot(const struct gt_hist_view *view, const struct gt_his
 {
 	const struct gt_hist_action *action = view->hist->actions;
 	const struct gt_hist_action *end = action + view->hist->action_count;
-	struct output output = { at, GT_HIST_LINE_BYTES };
+	struct gt_hist_output output = { at, GT_HIST_LINE_BYTES };
 
 	*at = '\0';
 	while (action < end && action->act != GRAFTRACE_HIST_SNAPSHOT)
 		action++;
 	if (action == end || view->snapped == 0)
 		return 0;
-	put(&output,
-	    "\nSnapshot taken (see tracing/snapshot).  Details:\n\ttriggering value { %s(%s) }: "
-	    "%10llu\ttriggered by event with key: ",
-	    action->handler == GRAFTRACE_HIST_ON_MAX ? "onmax" : "onchange", action->on,
-	    (unsigned long long)view->snap);
+	gt_hist_append(&output,
+		       "\nSnapshot taken (see tracing/snapshot).  Details:\n\ttriggering value { "
+		       "%s(%s) }: "
+		       "%10llu\ttriggered by event with key: ",
+		       action->handler == GRAFTRACE_HIST_ON_MAX ? "onmax" : "onchange", action->on,
+		       (unsigned long long)view->snap);
 	put_keys(&output, view, element_of(view, view->snapped - 1), names);
-	put(&output, "\n");
+	gt_hist_append(&output, "\n");
 	return (size_t)(output.at - at);
 }

@@ -22,32 +22,11 @@
 #include "read/recording_parts.h"
 #include "read/writer.h"
 #include "tests/unit/recording_sample.h"
+#include "tests/unit/recording_directory.h"
 
-static char directory[64];
-static char path[128];
 static const char *const arguments[] = { "./prog", "it's", "a test", NULL };
 static const char *const option_list[] = { "tracer=function_graph", "buffer-size=64M", NULL };
 static const struct gt_clock sample_clock = { SAMPLE_CLOCK, 5000000000ull, 1677721600, 32 };
-
-static int make_directory(void **state)
-{
-	(void)state;
-	snprintf(directory, sizeof(directory), "/tmp/test_recording.XXXXXX");
-	if (!mkdtemp(directory))
-		return -1;
-	snprintf(path, sizeof(path), "%s/graftrace.data", directory);
-	return 0;
-}
-
-static int remove_directory(void **state)
-{
-	char old[160];
-	(void)state;
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(old);
-	unlink(path);
-	return rmdir(directory);
-}
 
 static struct gt_file_writer *create_writer(const struct sample *sample, bool compress)
 {

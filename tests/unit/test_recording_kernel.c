@@ -16,31 +16,9 @@
 #include "read/block_output.h"
 #include "read/recording.h"
 #include "read/writer.h"
+#include "tests/unit/recording_directory.h"
 
-static char directory[64];
-static char path[128];
 static const struct gt_clock clock_of_all = { 1, 5000000000ull, 1677721600, 32 };
-
-static int make_directory(void **state)
-{
-	(void)state;
-	snprintf(directory, sizeof(directory), "/tmp/test_recording_kernel.XXXXXX");
-	if (!mkdtemp(directory))
-		return -1;
-	snprintf(path, sizeof(path), "%s/graftrace.data", directory);
-	return 0;
-}
-
-static int remove_directory(void **state)
-{
-	char old[160];
-
-	(void)state;
-	snprintf(old, sizeof(old), "%s.old", path);
-	unlink(old);
-	unlink(path);
-	return rmdir(directory);
-}
 
 static struct gt_file_writer *create_writer(bool compress)
 {
