@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/session_options.h"
+#include "core/trace/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +42,7 @@ static const struct row {
 
 static int no_memory(struct gt_message *message)
 {
-	snprintf(message->text, sizeof(message->text), "no memory");
-	return GT_ENOMEM;
+	return gt_fail(message, GT_ENOMEM, "no memory");
 }
 
 /* The target that is written to */
@@ -136,8 +136,7 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 		choice->no_fork = (options & GT_OPTION_FUNCTION_FORK) == 0;
 		return 0;
 	default:
-		snprintf(message->text, sizeof(message->text), "this cannot be set here");
-		return GT_ENOTSUP;
+		return gt_fail(message, GT_ENOTSUP, "this cannot be set here");
 	}
 }
 
@@ -166,12 +165,11 @@ static int edit_add(struct gt_control_target *target, void *data, const char *gl
 	(void)target;
 	(void)module_bytes;
 	(void)plain; /* it is about lines of a list, which is empty yet */
-	if (module != NULL) {
-		snprintf(message->text, sizeof(message->text),
-			 "what the objects are is not known before the program runs: --lib and "
-			 "--libs name libraries");
-		return GT_EINVAL;
-	}
+	if (module != NULL)
+		return gt_fail(
+			message, GT_EINVAL,
+			"what the objects are is not known before the program runs: --lib and "
+			"--libs name libraries");
 	return append(edit->list, glob, bytes) == 0 ? 0 : no_memory(message);
 }
 
@@ -191,9 +189,8 @@ static int edit_remove(struct gt_control_target *target, void *data, const char 
 			list[i] = list[i + 1];
 		return 0;
 	}
-	snprintf(message->text, sizeof(message->text), "'%.*s' was not named before",
-		 bytes < 80 ? (int)bytes : 80, glob);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL, "'%.*s' was not named before",
+		       bytes < 80 ? (int)bytes : 80, glob);
 }
 
 static int edit_close(struct gt_control_target *target, void *edit, struct gt_message *message)
@@ -212,10 +209,9 @@ static int list_open(struct gt_control_target *target, enum gt_control_list whic
 	(void)target;
 	(void)which;
 	(void)list;
-	snprintf(message->text, sizeof(message->text),
-		 "a number is a line of available_filter_functions, which is there once the "
-		 "program runs: the function's name is wanted");
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL,
+		       "a number is a line of available_filter_functions, which is there once the "
+		       "program runs: the function's name is wanted");
 }
 
 static int command_set(struct gt_control_target *target, const struct gt_control_command *command,
@@ -223,10 +219,9 @@ static int command_set(struct gt_control_target *target, const struct gt_control
 {
 	(void)target;
 	(void)command;
-	snprintf(message->text, sizeof(message->text),
-		 "functions with commands are set while the program runs (graftrace set "
-		 "set_ftrace_filter FUNCTION:COMMAND); --stop-when ends a recording");
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL,
+		       "functions with commands are set while the program runs (graftrace set "
+		       "set_ftrace_filter FUNCTION:COMMAND); --stop-when ends a recording");
 }
 
 static const struct gt_control_ops operations = {
@@ -279,10 +274,8 @@ static int write_row(struct gt_session_choice *choice, const struct row *row, co
 	int error = gt_control_find(&target, row->file, strlen(row->file), &node);
 	char *word;
 
-	if (error != 0) {
-		snprintf(message->text, sizeof(message->text), "there is no %s", row->file);
-		return error;
-	}
+	if (error != 0)
+		return gt_fail(message, error, "there is no %s", row->file);
 	word = strdup(text);
 	if (word == NULL)
 		return no_memory(message);
@@ -330,11 +323,9 @@ static int take_event_filter(struct gt_session_choice *choice, const char *value
 
 	for (const char **event = choice->events; *event != NULL; event++)
 		word = *event;
-	if (word[0] == '!') {
-		snprintf(message->text, sizeof(message->text),
-			 "an event that is left out has no filter: '%.80s'", word);
-		return GT_EINVAL;
-	}
+	if (word[0] == '!')
+		return gt_fail(message, GT_EINVAL,
+			       "an event that is left out has no filter: '%.80s'", word);
 	return append(&choice->event_filters, word, strlen(word)) == 0 &&
 			       append(&choice->event_filters, value, strlen(value)) == 0
 		       ? 0
@@ -349,12 +340,11 @@ static int check_hist(const char *text, struct gt_message *message)
 
 	if (gt_hist_parse(text, strlen(text), NULL, NULL, &hist, &error) == 0)
 		return 0;
-	snprintf(message->text, sizeof(message->text), "'hist:%.80s': %s%s%.80s", text,
-		 error.text != NULL ? error.text
-				    : "not a histogram: keys=FIELD[,FIELD…][:vals=FIELD…]"
-				      "[:sort=FIELD…][:size=128…131072]",
-		 error.part[0] != '\0' ? ": " : "", error.part);
-	return GT_EINVAL;
+	return gt_fail(message, GT_EINVAL, "'hist:%.80s': %s%s%.80s", text,
+		       error.text != NULL ? error.text
+					  : "not a histogram: keys=FIELD[,FIELD…][:vals=FIELD…]"
+					    "[:sort=FIELD…][:size=128…131072]",
+		       error.part[0] != '\0' ? ": " : "", error.part);
 }
 
 /* Takes --trigger after an event: the trigger of the last event named. */
@@ -367,18 +357,14 @@ static int take_trigger(struct gt_session_choice *choice, const char *value,
 
 	for (const char **event = choice->events; *event != NULL; event++)
 		word = *event;
-	if (word == NULL || strchr(word, ':') == NULL || strpbrk(word, "!*?[") != NULL) {
-		snprintf(message->text, sizeof(message->text),
-			 "--trigger stands behind -e SYSTEM:NAME, of one event");
-		return GT_EINVAL;
-	}
-	if (gt_event_trigger_parse(value, strlen(value), &parsed) != 0 || parsed.remove) {
-		snprintf(message->text, sizeof(message->text),
-			 "'%.80s' is not a trigger: COMMAND[:COUNT][ if FILTER], COMMAND one "
-			 "of " GT_EVENT_TRIGGER_NAMES,
-			 value);
-		return GT_EINVAL;
-	}
+	if (word == NULL || strchr(word, ':') == NULL || strpbrk(word, "!*?[") != NULL)
+		return gt_fail(message, GT_EINVAL,
+			       "--trigger stands behind -e SYSTEM:NAME, of one event");
+	if (gt_event_trigger_parse(value, strlen(value), &parsed) != 0 || parsed.remove)
+		return gt_fail(message, GT_EINVAL,
+			       "'%.80s' is not a trigger: COMMAND[:COUNT][ if FILTER], COMMAND one "
+			       "of " GT_EVENT_TRIGGER_NAMES,
+			       value);
 	if (parsed.trigger.hist != NULL && check_hist(parsed.hist, message) != 0)
 		return GT_EINVAL;
 	grown = realloc(choice->event_triggers, (choice->event_trigger_count + 1) * sizeof(*grown));
@@ -457,9 +443,10 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 							       : value,
 					  message);
 		if (error != 0 && option == 'p')
-			snprintf(message->text, sizeof(message->text),
-				 "there is no tracer '%.80s': nop, function and function_graph are",
-				 value);
+			gt_message_set(
+				message,
+				"there is no tracer '%.80s': nop, function and function_graph are",
+				value);
 		return error;
 	}
 	switch (option) { /* options without a file of Linux's: they choose what is recorded */

@@ -71,9 +71,8 @@ static int fail(struct gt_export *export)
 {
 	struct database *state = export->state;
 
-	gt_message_set(export->message, "%s",
+	return gt_fail(export->message, GT_EIO, "%s",
 		       state->db ? sqlite3_errmsg(state->db) : "SQLite: out of memory");
-	return GT_EIO;
 }
 
 static int prepare(struct gt_export *export, const char *sql, sqlite3_stmt **statement)

@@ -63,9 +63,9 @@ static int find_tracefs(struct gt_message *message)
 	tracefs_put_tracing_file(file);
 	if (permitted)
 		return GT_OK;
-	gt_message_set(message, "the kernel cannot be recorded: %s/instances: %s; root may",
-		       directory, strerror(number));
-	return GT_EPERM;
+	return gt_fail(message, GT_EPERM,
+		       "the kernel cannot be recorded: %s/instances: %s; root may", directory,
+		       strerror(number));
 }
 
 static int make_instance(struct gt_kernel_tracer *tracer, struct gt_message *message)
@@ -101,12 +101,10 @@ static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 
 	free(current);
 	free(events);
-	if (!is_free) {
-		gt_message_set(message,
+	if (!is_free)
+		return gt_fail(message, GT_EBUSY,
 			       "this kernel has function_graph at the top of tracefs only, "
 			       "and somebody uses that");
-		return GT_EBUSY;
-	}
 	if (!gt_kernel_save_top()) {
 		gt_message_set(
 			message,
@@ -138,10 +136,9 @@ static int apply(struct gt_kernel_tracer *tracer, const struct gt_kernel_setting
 	if ((is_list ? tracefs_instance_file_append(tracer->instance, setting->file, word)
 		     : tracefs_instance_file_write(tracer->instance, setting->file, word)) >= 0)
 		return GT_OK;
-	gt_message_set(message, "%s of the kernel does not take '%s': %s", setting->file,
+	return gt_fail(message, GT_EINVAL, "%s of the kernel does not take '%s': %s", setting->file,
 		       setting->value,
 		       errno == EINVAL && is_list ? "no function is called so" : strerror(errno));
-	return GT_EINVAL;
 }
 
 static int apply_all(struct gt_kernel_tracer *tracer, const struct gt_kernel_options *options,
@@ -180,10 +177,9 @@ static int set_tracer(struct gt_kernel_tracer *tracer, const char *name,
 	}
 	if (error == 0)
 		return GT_OK;
-	gt_message_set(message, "this kernel %s the tracer %s%s%s",
+	return gt_fail(message, GT_ENOTSUP, "this kernel %s the tracer %s%s%s",
 		       error == -EINVAL ? "does not have" : "refuses", name,
 		       error == -EINVAL ? "" : ": ", error == -EINVAL ? "" : strerror(-error));
-	return GT_ENOTSUP;
 }
 
 static bool has_threshold(const struct gt_kernel_options *options)
@@ -244,11 +240,9 @@ static int choose_tracer(struct gt_kernel_tracer *tracer, const struct gt_kernel
 	if (error != GT_OK && what != GT_KERNEL_GRAPH) {
 		struct gt_message first = *message;
 		error = set_tracer(tracer, "function", options, message);
-		if (error == GT_OK && has_threshold(options)) {
-			gt_message_set(message, "a threshold needs function_graph, and %s",
-				       first.text);
-			return GT_ENOTSUP;
-		}
+		if (error == GT_OK && has_threshold(options))
+			return gt_fail(message, GT_ENOTSUP,
+				       "a threshold needs function_graph, and %s", first.text);
 		if (error == GT_OK && what == GT_KERNEL_BEST)
 			tell(options, "%s: only entries of functions are recorded", first.text);
 	}
@@ -333,10 +327,9 @@ static int enable_events(struct gt_kernel_tracer *tracer, const char *const *eve
 	for (; events && *events; events++) {
 		if (enable(tracer, *events) == GT_OK)
 			continue;
-		gt_message_set(message,
+		return gt_fail(message, GT_EINVAL,
 			       "this kernel has no event '%s' (available_events lists them)",
 			       *events);
-		return GT_EINVAL;
 	}
 	return GT_OK;
 }
@@ -346,8 +339,7 @@ static int set_clock(struct gt_kernel_tracer *tracer, struct gt_message *message
 	tracer->is_tsc = gt_kernel_put(tracer, "trace_clock", "x86-tsc") == 0;
 	if (tracer->is_tsc || gt_kernel_put(tracer, "trace_clock", "mono") == 0)
 		return GT_OK;
-	gt_message_set(message, "the kernel's clocks cannot be set: %s", strerror(errno));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "the kernel's clocks cannot be set: %s", strerror(errno));
 }
 
 /* Adds the threads of a process to a list of numbers. */
@@ -415,8 +407,7 @@ static int open_pipes(struct gt_kernel_tracer *tracer, struct gt_message *messag
 	}
 	if (opened)
 		return GT_OK;
-	gt_message_set(message, "the kernel's ring cannot be read: %s", strerror(errno));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "the kernel's ring cannot be read: %s", strerror(errno));
 }
 
 int gt_kernel_tracer_create(const struct gt_kernel_options *options, struct gt_kernel_tracer **out,
@@ -460,8 +451,8 @@ int gt_kernel_tracer_start(struct gt_kernel_tracer *tracer, struct gt_message *m
 {
 	if (tracefs_trace_on(tracer->instance) == 0)
 		return GT_OK;
-	gt_message_set(message, "the kernel's tracer cannot be switched on: %s", strerror(errno));
-	return GT_EIO;
+	return gt_fail(message, GT_EIO, "the kernel's tracer cannot be switched on: %s",
+		       strerror(errno));
 }
 
 void gt_kernel_tracer_leave_us(struct gt_kernel_tracer *tracer)

@@ -153,8 +153,7 @@ static int keep_losses(struct gt_kernel_tracer *tracer, struct gt_file_writer *w
 	}
 	if (*lost && error == GT_OK)
 		error = gt_file_writer_option(writer, option);
-	gt_message_set(losses, "%s", option + begin);
-	return error;
+	return gt_fail(losses, error, "%s", option + begin);
 }
 
 /* Notes our own threads, which readers leave out. */

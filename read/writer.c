@@ -6,6 +6,7 @@
  * that uses it.
  */
 #include "read/writer_private.h"
+#include "core/trace/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,10 +184,8 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 	struct gt_file_writer *writer = calloc(1, sizeof(*writer));
 
 	*out = NULL;
-	if (!writer) {
-		snprintf(message->text, sizeof(message->text), "no memory for a recording");
-		return GT_ENOMEM;
-	}
+	if (!writer)
+		return gt_fail(message, GT_ENOMEM, "no memory for a recording");
 	writer->compress = options->compress;
 	writer->goes_on = options->goes_on;
 	writer->ask_pressure = options->pressure;

@@ -411,8 +411,7 @@ static int check_refusal(struct gt_live *live, const char *word, struct gt_messa
 	if (refusal.on || refusal.reason == NULL)
 		return 0;
 	gt_live_event_words_say(live, word, false, NULL);
-	gt_message_set(message, "no record can be made there: %s", refusal.reason);
-	return GT_ENOTSUP;
+	return gt_fail(message, GT_ENOTSUP, "no record can be made there: %s", refusal.reason);
 }
 
 int gt_live_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,
