@@ -63,9 +63,9 @@ def write_lines(path, lines):
         write(path, "".join(lines[at:at + 40]))
 
 
-def ours(target, rounds):
+def ours(target, rounds, idle):
     """Seconds from the first line to the last patch; the longest round of the program meanwhile goes to `rounds`, in
-    ms."""
+    ms, and to `idle` that of as long a time when nothing happens to it."""
     directory = SCRATCH / "probes_mount"
     directory.mkdir(exist_ok=True)
     process = subprocess.Popen([GRAFTRACE, "mount", directory, "--", target], stdout=subprocess.PIPE, text=True)
@@ -85,6 +85,11 @@ def ours(target, rounds):
         took = time.monotonic() - start
         os.kill(pid, signal.SIGUSR2)
         rounds.append(int(process.stdout.readline()) / 1e6)
+        (directory / "events/many/enable").write_text("0")
+        os.kill(pid, signal.SIGUSR1)
+        time.sleep(took)
+        os.kill(pid, signal.SIGUSR2)
+        idle.append(int(process.stdout.readline()) / 1e6)
     finally:
         process.terminate()
         process.wait(20)
@@ -125,12 +130,13 @@ def theirs(target):
 
 
 def measure():
-    target, rounds = program(), []
-    figures = in_turns({"graftrace": lambda: ours(target, rounds), "uprobes": lambda: theirs(target)})
+    target, rounds, idle = program(), [], []
+    figures = in_turns({"graftrace": lambda: ours(target, rounds, idle), "uprobes": lambda: theirs(target)})
     detail = ", ".join(f"{name} {spread(figures, name)} s" for name in figures)
     say(f"{COUNT:,} probes set at once in a running program", "≤ 0.5", median(figures["graftrace"]), "s", detail)
     say("… and the program's longest round meanwhile", "≤ 10", median(rounds), "ms",
-        "all its functions are called in a round: " + ", ".join(f"{each:.1f}" for each in rounds))
+        "all its functions are called in a round: " + ", ".join(f"{each:.1f}" for each in rounds) +
+        "; in as long a time when nothing happens: " + ", ".join(f"{each:.1f}" for each in idle))
     say("the same ÷ as many uprobes", "", median(figures["graftrace"]) / median(figures["uprobes"]), "", detail)
 
 
