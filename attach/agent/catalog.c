@@ -319,10 +319,11 @@ int gt_catalog_hooks(struct gt_catalog_file *file)
 	return file->hook_count;
 }
 
+static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+
 /* Whether the function's first instruction is there, behind endbr64 where there is one. */
 static bool is_first(const struct gt_catalog_file *file, uint32_t index, uint64_t address)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const uint64_t start = gt_object_function(file->object, index)->address;
 	const uint8_t *bytes;
 
@@ -332,9 +333,18 @@ static bool is_first(const struct gt_catalog_file *file, uint32_t index, uint64_
 	return bytes && memcmp(bytes, endbr64, sizeof(endbr64)) == 0;
 }
 
-/* Whether the probe stands before the first instruction of a function that can be patched there: its site has the
- * function's plan then. *entry: the plan of the function that begins at the place, or NULL. */
-static int plan_entry(struct gt_catalog_file *file, struct gt_catalog_probe *probe,
+/* Whether a plan of the function would take the bytes of a place there: a few bytes behind its start. */
+static bool is_near_start(const struct gt_catalog_file *file, uint32_t index, uint64_t address)
+{
+	return address - gt_object_function(file->object, index)->address <= sizeof(endbr64);
+}
+
+/*
+ * Whether the probe stands before the first instruction of a function that can be patched there: its site has the
+ * function's plan then. *entry: the plan of the function that begins at the place, or NULL. goes_first: the function is
+ * planned, too, if the probe is near its start. Else the probe could take bytes that the function's calls are recorded by.
+ */
+static int plan_entry(struct gt_catalog_file *file, struct gt_catalog_probe *probe, bool goes_first,
 		      const struct gt_plan_entry **entry, struct gt_message *message)
 {
 	const uint64_t address = probe->probe->address;
@@ -343,8 +353,8 @@ static int plan_entry(struct gt_catalog_file *file, struct gt_catalog_probe *pro
 
 	*entry = NULL;
 	probe->kind = GT_PROBE_PLACE;
-	/* A plan takes bytes that a place further in may need. */
-	if (!gt_object_function_at(file->object, address, &index) && is_first(file, index, address))
+	if (!gt_object_function_at(file->object, address, &index) &&
+	    (goes_first ? is_near_start(file, index, address) : is_first(file, index, address)))
 		error = gt_catalog_plan(file, index, entry, message);
 	if (error)
 		return error;
@@ -361,7 +371,7 @@ static int plan_dynamic(struct gt_catalog_file *file, struct gt_catalog_probe *p
 			struct gt_message *message)
 {
 	const struct gt_plan_entry *entry;
-	int error = plan_entry(file, probe, &entry, message);
+	int error = plan_entry(file, probe, true, &entry, message);
 
 	if (error)
 		return error;
@@ -408,7 +418,7 @@ static int plan_static(struct gt_catalog_file *file, uint32_t count, struct gt_m
 	int error = plans && addresses && indexes ? 0 : GT_ENOMEM;
 
 	for (i = 0; !error && i < count; i++) {
-		error = plan_entry(file, &file->probes[i], &entry, message);
+		error = plan_entry(file, &file->probes[i], false, &entry, message);
 		if (error || file->probes[i].kind == GT_PROBE_ENTRY)
 			continue;
 		addresses[places] = file->probes[i].probe->address;

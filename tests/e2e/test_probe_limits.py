@@ -292,3 +292,25 @@ def test_sizes_that_are_wrong_are_refused(compile, mount):
         assert error.value.errno == 22 and said in mount.last_error(), argument
     assert (mount.path / "dynamic_events").read_text() == ""
     assert mount.run(2) == (plain(program, 2)[0], [])
+
+
+SHORT = r"""
+int work(int n);
+__asm__(".text\n.balign 32\n.globl work\n.type work, @function\n"
+	"work: push %rbx\nlea (%rdi,%rdi,2), %eax\nmov %eax, %ebx\nlea 1(%rbx), %eax\npop %rbx\nret\n.size work, .-work\n");
+int main(void)
+{
+	int sum = 0;
+	for (int i = 0; i < 5; i++)
+		sum += work(i);
+	return sum != 35;
+}
+"""
+
+
+@pytest.mark.parametrize("offset", [1, 4])
+def test_a_place_in_a_functions_first_bytes_is_the_functions(offset, graftrace, compile):
+    done = graftrace("record", "-p", "function_graph", "-o", "near.data", "--probe", f"near=work+{offset}", "--",
+                     compile(SHORT, "-O1"))
+    assert "near is not recorded" in done.stderr
+    assert re.search(r"^work,[^,]*,5,", graftrace("report", "--format", "csv", "near.data").stdout, re.M)
