@@ -152,18 +152,40 @@ static void put_string(const struct search *search, uint32_t field, uint64_t *wo
 		words[i / 8] |= (uint64_t)(uint8_t)text[i] << i % 8 * 8;
 }
 
+/* How many frames are open, the first of which goes to *first. A handler that comes in between may have moved all
+ * of them to a larger array (twice at most); in a fork's child the block is wiped. */
+static uint64_t open_frames(const struct gt_thread *thread, const struct gt_frame **first)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct gt_context *context = __atomic_load_n(&thread->context, RELAXED);
+
+		if (context == NULL)
+			return 0;
+		*first = __atomic_load_n(&context->frames, RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		const struct gt_frame *top = gt_thread_top(thread);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (*first == NULL || __atomic_load_n(&thread->context, RELAXED) != context ||
+		    __atomic_load_n(&context->frames, RELAXED) != *first)
+			continue;
+		const uint64_t bytes = (uint64_t)top - (uint64_t)*first;
+
+		return bytes / sizeof(*top) < context->capacity ? bytes / sizeof(*top) : 0;
+	}
+	return 0;
+}
+
 /* The calls that are open, zeros behind them. */
 static void put_stack(const struct search *search, uint64_t *words)
 {
 	const struct gt_thread *thread = search->counted->thread;
-	const struct gt_frame *first =
-		thread != NULL && thread->context != NULL ? thread->context->frames : NULL;
-	const struct gt_frame *frame = first != NULL ? gt_thread_top(thread) : NULL;
+	const struct gt_frame *first = NULL;
+	uint64_t left = thread != NULL ? open_frames(thread, &first) : 0;
 	uint32_t count = 0;
 
-	for (; frame > first && count < GRAFTRACE_HIST_STACK_WORDS; frame--)
-		if (gt_frame_is_in_stack(frame))
-			words[count++] = gt_frame_function(frame);
+	for (; left > 0 && count < GRAFTRACE_HIST_STACK_WORDS; left--)
+		if (gt_frame_is_in_stack(&first[left]))
+			words[count++] = gt_frame_function(&first[left]);
 	for (; count < GRAFTRACE_HIST_STACK_WORDS; count++)
 		words[count] = 0;
 }

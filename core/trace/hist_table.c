@@ -15,7 +15,42 @@ static void copy_element(struct gt_hist_view *view, struct graftrace_hist_table 
 
 	for (uint32_t i = 0; i < view->shape.words; i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-	view->order[view->count++] = element;
+}
+
+/* Marks the elements that are in a slot, each once whatever the slots say. */
+static void mark_elements(struct gt_hist_view *view, struct graftrace_hist_table *table,
+			  uint32_t limit)
+{
+	const uint64_t *slots = graftrace_hist_slots(table);
+
+	for (uint32_t i = 0; i < limit; i++)
+		view->order[i] = 0;
+	for (uint32_t i = 0; i < view->shape.slots; i++) {
+		/* Partner: the release by which an element came there. */
+		const uint64_t slot = __atomic_load_n(&slots[i], __ATOMIC_ACQUIRE);
+		const uint32_t element = (uint32_t)slot - 1;
+
+		if (element < limit)
+			view->order[element] = 1;
+	}
+}
+
+/* In their own order: slots have none. An entry's number is never above its element's, whose mark is gone by then. */
+static void copy_elements(struct gt_hist_view *view, struct graftrace_hist_table *table,
+			  uint32_t limit)
+{
+	const uint32_t snapped = view->snapped;
+
+	view->snapped = 0;
+	for (uint32_t element = 0; element < limit; element++) {
+		if (view->order[element] == 0)
+			continue;
+		copy_element(view, table, element);
+		if (element + 1 == snapped)
+			view->snapped = view->count + 1;
+		view->order[view->count] = view->count;
+		view->count++;
+	}
 }
 
 static const uint64_t *element_of(const struct gt_hist_view *view, uint32_t entry)
@@ -114,52 +149,10 @@ static void sort(struct gt_hist_view *view)
 	}
 }
 
-/* Elements stand in the order of their slots, which is none: they are sorted by their own first. */
-static void sort_by_element(struct gt_hist_view *view)
-{
-	const uint32_t words = view->shape.words;
-	uint32_t *element = view->order;
-
-	for (uint32_t gap = view->count / 2; gap > 0; gap /= 2)
-		for (uint32_t i = gap; i < view->count; i++)
-			for (uint32_t k = i; k >= gap && element[k - gap] > element[k]; k -= gap) {
-				uint64_t *a = view->words + (uint64_t)(k - gap) * words;
-				uint64_t *b = view->words + (uint64_t)k * words;
-				const uint32_t swapped = element[k];
-
-				element[k] = element[k - gap];
-				element[k - gap] = swapped;
-				for (uint32_t w = 0; w < words; w++) {
-					const uint64_t word = a[w];
-
-					a[w] = b[w];
-					b[w] = word;
-				}
-			}
-	for (uint32_t i = 0; i < view->count; i++)
-		element[i] = i;
-}
-
-/* From the number of the element to that of the entry, as sort_by_element() leaves it. */
-static void find_snapped(struct gt_hist_view *view)
-{
-	const uint32_t element = view->snapped;
-	uint32_t before = 0;
-
-	view->snapped = 0;
-	for (uint32_t i = 0; i < view->count; i++) {
-		before += view->order[i] + 1 < element;
-		if (view->order[i] + 1 == element)
-			view->snapped = 1;
-	}
-	view->snapped = view->snapped != 0 ? before + 1 : 0;
-}
-
 void gt_hist_look(struct gt_hist_view *view, const struct gt_hist *hist,
 		  const struct graftrace_hist *description, struct graftrace_hist_table *table,
 		  uint64_t room, uint64_t *words, uint32_t *order)
 {
-	uint64_t *slots = graftrace_hist_slots(table);
 	uint32_t at = 0;
 
 	*view = (struct gt_hist_view){ .hist = hist, .words = words, .order = order };
@@ -175,16 +168,8 @@ void gt_hist_look(struct gt_hist_view *view, const struct gt_hist *hist,
 	view->drops = __atomic_load_n(&table->drops, __ATOMIC_RELAXED);
 	view->snap = __atomic_load_n(&table->snap, __ATOMIC_RELAXED);
 	view->snapped = __atomic_load_n(&table->snapped, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < view->shape.slots && view->count < 1u << description->bits; i++) {
-		/* Partner: the release by which an element came there. */
-		const uint64_t slot = __atomic_load_n(&slots[i], __ATOMIC_ACQUIRE);
-		const uint32_t element = (uint32_t)slot - 1;
-
-		if (element < 1u << description->bits)
-			copy_element(view, table, element);
-	}
-	find_snapped(view);
-	sort_by_element(view);
+	mark_elements(view, table, 1u << description->bits);
+	copy_elements(view, table, 1u << description->bits);
 	sort(view);
 }
 

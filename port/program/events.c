@@ -368,6 +368,26 @@ record_slow(const struct gt_event *event, const struct graftrace_probe *probe, u
 	return what & GT_EVENT_FOLLOW;
 }
 
+/* What a histogram with actions needs of the stack, with one event that it makes and that is counted or recorded:
+ * for what that one makes is looked again. */
+#define FOLLOW_BYTES 3072
+
+/* Whether the stack has that much. Below a small alternate stack there is no page that would fault, but another's
+ * memory. */
+static bool has_room_to_follow(const struct gt_thread *thread)
+{
+	const uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	const struct gt_context *const context =
+		__atomic_load_n(&thread->context, __ATOMIC_RELAXED);
+	uint64_t low, high;
+
+	if (context != NULL && context->known == 1 && sp >= context->low && sp < context->high)
+		return sp - context->low >= FOLLOW_BYTES;
+	if (gt_agent_sandboxed() || !gt_port_alternate_stack(&low, &high) || sp < low || sp >= high)
+		return true;
+	return sp - low >= FOLLOW_BYTES;
+}
+
 /* The event is gathered: it is recorded, and all else that its rules say is done. thread: at hand, NULL: not
  * yet. */
 static void conclude(struct gt_thread *thread, const struct gt_event *event,
@@ -388,7 +408,7 @@ static void conclude(struct gt_thread *thread, const struct gt_event *event,
 	if (!follow)
 		return;
 	thread = gt_threads_at_hand();
-	if (thread != NULL && gt_event_follow(thread, event) != 0)
+	if (thread != NULL && has_room_to_follow(thread) && gt_event_follow(thread, event) != 0)
 		record_slow(event, probe, GT_EVENT_SNAPSHOT);
 }
 

@@ -230,6 +230,19 @@ def test_events_that_make_each_other_come_to_an_end(watched):
     assert [watched.hists(f"events/synthetic/{name}")[0][1]["Hits"] for name in ("tick", "tock")] == [10, 5]
 
 
+def test_a_chain_of_events_ends_where_a_small_alternate_stack_does(watched):
+    before = "shop.sold"
+    for name in ("one", "two", "three", "four"):
+        watched.append("synthetic_events", f"{name} int count")
+        watched.write(f"hist:keys=count:onmatch({before}).{name}(count)", f"events/{before.replace('.', '/')}")
+        before = f"synthetic.{name}"
+    watched.run(1)
+    assert [watched.hists(f"events/synthetic/{name}")[0][1]["Hits"] for name in ("one", "two", "three")] == [1, 1, 1]
+    watched.process.stdin.write("alternate\n")
+    watched.process.stdin.flush()
+    assert watched.process.stdout.readline() == "small: kept\n"
+
+
 @pytest.mark.parametrize("what, made", [("threads", r"made (\d+)"), ("signals", r"made (\d+) rang")])
 def test_each_variable_that_is_set_is_read_once(what, made, watched):
     """By the thread that has set it, or by a handler that comes before."""

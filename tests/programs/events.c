@@ -186,7 +186,34 @@ static int crash(void)
 	return 0;
 }
 
-/* As many times as a line says, "threads" or "signals", until there are no lines. */
+/* As many times as a line says, "threads", "signals" or "alternate", until there are no lines. */
+static void sell_one(int number)
+{
+	(void)number;
+	tell(1, "small", 1, 1);
+}
+
+#define SMALL 8192
+
+/* On a small alternate stack that has nothing but other memory below. */
+static void on_a_small_stack(void)
+{
+	static char memory[2 * SMALL];
+	struct sigaction action = { .sa_handler = sell_one, .sa_flags = SA_ONSTACK };
+	stack_t stack = { .ss_sp = memory + SMALL, .ss_size = SMALL },
+		none = { .ss_flags = SS_DISABLE };
+	int i = 0;
+
+	memset(memory, 0x55, sizeof(memory));
+	sigaction(SIGUSR1, &action, NULL);
+	sigaltstack(&stack, NULL);
+	raise(SIGUSR1);
+	while (i < SMALL && memory[i] == 0x55)
+		i++;
+	sigaltstack(&none, NULL);
+	printf("small: %s\n", i < SMALL ? "overrun" : "kept");
+}
+
 static int loop(void)
 {
 	char line[64];
@@ -197,6 +224,11 @@ static int loop(void)
 	fflush(stdout);
 	alarm(100);
 	while (fgets(line, sizeof(line), stdin)) {
+		if (line[0] == 'a') {
+			on_a_small_stack();
+			fflush(stdout);
+			continue;
+		}
 		if (line[0] == 't' || line[0] == 's') {
 			line[0] == 't' ? storm() : signals();
 			fflush(stdout);
