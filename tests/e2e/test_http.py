@@ -79,7 +79,8 @@ def test_every_file_of_the_index_answers(served):
             continue
         empty = path.removeprefix("/ftrace/") in ("printk_formats", "error_log",
                                                   "available_events", "set_event", "saved_tgids",
-                                                  "dynamic_events", "uprobe_events", "uprobe_profile")
+                                                  "dynamic_events", "uprobe_events", "uprobe_profile",
+                                                  "synthetic_events")
         empty = empty or path.endswith("/hist")  # nothing is counted there
         assert not entry["read"] or served.get(path) or empty, path
 

@@ -138,6 +138,8 @@ WRITES = [
     ("dynamic_events", "-:group/name\n", "ENOENT"), ("dynamic_events", "p leaf $nosuch\n", "EINVAL"),
     ("uprobe_events", "p:group/name leaf\n", 18), ("uprobe_events", "-:group/name\n", 13),
     ("uprobe_events", "x\n", "EINVAL"),
+    ("synthetic_events", "late u64 lat\n", 13), ("synthetic_events", "!late\n", 6),
+    ("synthetic_events", "!late\n", "ENOENT"), ("synthetic_events", "x\n", "EINVAL"),
     ("error_log", "anything", 8), ("README", "x", "EINVAL"), ("printk_formats", "x", "EINVAL"),
     ("kallsyms", "x", "EINVAL"), ("events/header_page", "x", "EINVAL"),
     ("function_profile_enabled", "1", 1), ("function_profile_enabled", "0", 1),
