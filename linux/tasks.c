@@ -536,14 +536,16 @@ static void learn_offset(struct gt_tasks *tasks, uint64_t entry, uint64_t start)
 
 	if (start == 0 || tasks->is_one_clock)
 		return;
-	int64_t more = apart - tasks->offset;
+	/* modulo 2^64: the clocks of a damaged file are any numbers */
+	int64_t more = (int64_t)((uint64_t)apart - (uint64_t)tasks->offset);
 	int64_t drift = entry > tasks->learnt ? (int64_t)((entry - tasks->learnt) / DRIFT) : 0;
 	if (!tasks->has_offset && apart >= 0 && (uint64_t)apart < tasks->options.slack)
 		tasks->is_one_clock = true;
 	else if (!tasks->has_offset || more < 0)
 		tasks->offset = apart;
 	else
-		tasks->offset += more < drift ? more : drift;
+		tasks->offset = (int64_t)((uint64_t)tasks->offset +
+					  (uint64_t)(more < drift ? more : drift));
 	tasks->has_offset = true;
 	tasks->learnt = entry;
 }
