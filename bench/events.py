@@ -35,7 +35,7 @@ def details(figures):
 
 def static_events():
     event, lttng_output = program("event", "-DEVENT"), scratch_file("lttng-events")
-    lttng = compile_c("events.c", "events_lttng", "-DLTTNG", f"-I{ROOT}", "-Wl,--no-as-needed", "-llttng-ust",
+    lttng = compile_c("events.c", "events_lttng", "-DLTTNG", "-Wl,--no-as-needed", "-llttng-ust",
                       "-ldl")
     with lttng_session(lttng_output, "bench:*") as environment:
         figures = in_turns({

@@ -101,8 +101,8 @@ def uftrace_record(data, program, way, *options):
 def compile_c(source, output, *flags, compiler="gcc"):
     """Compiles one program of bench/programs; keeps it if it is newer than its source."""
     source, output = PROGRAMS / source, SCRATCH / output
-    run([compiler, "-O2", "-fno-optimize-sibling-calls", "-pthread", *flags, source, "-o", output],
-        timeout=300)
+    run([compiler, "-O2", "-fno-optimize-sibling-calls", "-pthread", f"-I{ROOT}", *flags, source,
+         "-o", output], timeout=300)
     return output
 
 

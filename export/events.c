@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,19 +99,24 @@ static struct counted *row_of(struct counter *counter, uint64_t number, int *err
 	return &counter->events[i];
 }
 
-static double number_of(const struct gt_event_field *field, const struct gt_event_value *value)
+double gt_event_fraction(const struct gt_event_field *field, uint64_t bits)
 {
 	double fraction;
 	float small;
 
-	if (value->kind != GT_EVENT_FRACTION)
-		return field->is_signed ? (double)(int64_t)value->number : (double)value->number;
 	if (field->bytes == 4) {
-		memcpy(&small, &value->number, sizeof(small));
+		memcpy(&small, &bits, sizeof(small));
 		return (double)small;
 	}
-	memcpy(&fraction, &value->number, sizeof(fraction));
+	memcpy(&fraction, &bits, sizeof(fraction));
 	return fraction;
+}
+
+static double number_of(const struct gt_event_field *field, const struct gt_event_value *value)
+{
+	if (value->kind == GT_EVENT_FRACTION)
+		return gt_event_fraction(field, value->number);
+	return field->is_signed ? (double)(int64_t)value->number : (double)value->number;
 }
 
 /* Texts and arrays have no figures. */
@@ -181,17 +185,18 @@ static int by_count(const void *left, const void *right)
 	return a->count != b->count ? (a->count < b->count ? 1 : -1) : name;
 }
 
-static void print_field(FILE *out, const struct gt_event_field *field, const struct field *sums)
+static void print_field(struct gt_out *out, const struct gt_event_field *field,
+			const struct field *sums)
 {
-	fprintf(out, "                            %-20s", field->name);
+	gt_out_printf(out, "                            %-20s", field->name);
 	if (!has_numbers(field))
-		fprintf(out, " %14s %14s %14s", field->count ? "array" : "string", "", "");
+		gt_out_printf(out, " %14s %14s %14s", field->count ? "array" : "string", "", "");
 	else if (sums->values)
-		fprintf(out, " %14.6g %14.6g %14.6g", sums->least, sums->sum / (double)sums->values,
-			sums->greatest);
+		gt_out_printf(out, " %14.6g %14.6g %14.6g", sums->least,
+			      sums->sum / (double)sums->values, sums->greatest);
 	if (sums->faults)
-		fprintf(out, "  %" PRIu64 " (fault)", sums->faults);
-	fputc('\n', out);
+		gt_out_printf(out, "  %" PRIu64 " (fault)", sums->faults);
+	gt_out_char(out, '\n');
 }
 
 /* Of a second, between the first and the last of them. */
@@ -202,17 +207,17 @@ static double rate_of(const struct counter *counter, const struct counted *row)
 	return ns ? (double)(row->count - 1) * 1e9 / (double)ns : 0.0;
 }
 
-static void print_text(FILE *out, const struct counter *counter)
+static void print_text(struct gt_out *out, const struct counter *counter)
 {
 	if (counter->count == 0)
 		return;
-	fprintf(out, "\n%10s %14s  %-20s %14s %14s %14s\n", "EVENTS", "A SECOND", "EVENT", "MIN",
-		"AVG", "MAX");
+	gt_out_printf(out, "\n%10s %14s  %-20s %14s %14s %14s\n", "EVENTS", "A SECOND", "EVENT",
+		      "MIN", "AVG", "MAX");
 	for (uint32_t i = 0; i < counter->count; i++) {
 		const struct counted *row = &counter->events[i];
 
-		fprintf(out, "%10" PRIu64 " %14.1f  %s:%s\n", row->count, rate_of(counter, row),
-			row->format.system, row->format.name);
+		gt_out_printf(out, "%10" PRIu64 " %14.1f  %s:%s\n", row->count,
+			      rate_of(counter, row), row->format.system, row->format.name);
 		for (uint32_t k = gt_event_hidden_fields(&row->format); k < row->format.field_count;
 		     k++)
 			print_field(out, &row->format.fields[k], &row->fields[k]);
@@ -220,7 +225,7 @@ static void print_text(FILE *out, const struct counter *counter)
 }
 
 /* Without figures: empty, or null. */
-static void print_figures(FILE *out, const char *const names[3], const char *nothing,
+static void print_figures(struct gt_out *out, const char *const names[3], const char *nothing,
 			  const struct gt_event_field *field, const struct field *sums)
 {
 	const double figures[] = { sums->least, sums->sum / (double)(sums->values | !sums->values),
@@ -228,84 +233,74 @@ static void print_figures(FILE *out, const char *const names[3], const char *not
 
 	for (unsigned i = 0; i < 3; i++) {
 		if (has_numbers(field) && sums->values && isfinite(figures[i]))
-			fprintf(out, "%s%.17g", names[i], figures[i]);
+			gt_out_printf(out, "%s%.17g", names[i], figures[i]);
 		else
-			fprintf(out, "%s%s", names[i], nothing);
+			gt_out_printf(out, "%s%s", names[i], nothing);
 	}
 }
 
-static void put_name(FILE *out, void (*put)(struct gt_out *out, const char *text), const char *name)
+static void print_csv_event(struct gt_out *out, const struct counter *counter,
+			    const struct counted *row)
 {
-	struct gt_out text;
-
-	if (gt_out_init_memory(&text) != GT_OK)
-		return;
-	put(&text, name);
-	fwrite(text.buffer, 1, text.used, out);
-	gt_out_fini(&text);
+	gt_out_csv(out, row->format.system);
+	gt_out_char(out, ',');
+	gt_out_csv(out, row->format.name);
+	gt_out_printf(out, ",%" PRIu64 ",%.6g,", row->count, rate_of(counter, row));
 }
 
-static void print_csv_event(FILE *out, const struct counter *counter, const struct counted *row)
-{
-	put_name(out, gt_out_csv, row->format.system);
-	fputc(',', out);
-	put_name(out, gt_out_csv, row->format.name);
-	fprintf(out, ",%" PRIu64 ",%.6g,", row->count, rate_of(counter, row));
-}
-
-static void print_csv(FILE *out, const struct counter *counter)
+static void print_csv(struct gt_out *out, const struct counter *counter)
 {
 	static const char *const names[] = { ",", ",", "," };
 
-	fputs("system,event,count,per_second,field,min,avg,max,faults\n", out);
+	gt_out_text(out, "system,event,count,per_second,field,min,avg,max,faults\n");
 	for (uint32_t i = 0; i < counter->count; i++) {
 		const struct counted *row = &counter->events[i];
 		uint32_t k = gt_event_hidden_fields(&row->format);
 
 		if (k == row->format.field_count) {
 			print_csv_event(out, counter, row);
-			fputs(",,,,\n", out);
+			gt_out_text(out, ",,,,\n");
 		}
 		for (; k < row->format.field_count; k++) {
 			print_csv_event(out, counter, row);
-			put_name(out, gt_out_csv, row->format.fields[k].name);
+			gt_out_csv(out, row->format.fields[k].name);
 			print_figures(out, names, "", &row->format.fields[k], &row->fields[k]);
-			fprintf(out, ",%" PRIu64 "\n", row->fields[k].faults);
+			gt_out_printf(out, ",%" PRIu64 "\n", row->fields[k].faults);
 		}
 	}
 }
 
-static void print_json_field(FILE *out, const struct gt_event_field *field,
+static void print_json_field(struct gt_out *out, const struct gt_event_field *field,
 			     const struct field *sums)
 {
 	static const char *const names[] = { ", \"min\": ", ", \"avg\": ", ", \"max\": " };
 
-	fputs("{ \"field\": ", out);
-	put_name(out, gt_out_json, field->name);
+	gt_out_text(out, "{ \"field\": ");
+	gt_out_json(out, field->name);
 	print_figures(out, names, "null", field, sums);
-	fprintf(out, ", \"faults\": %" PRIu64 " }", sums->faults);
+	gt_out_printf(out, ", \"faults\": %" PRIu64 " }", sums->faults);
 }
 
-static void print_json(FILE *out, const struct counter *counter)
+static void print_json(struct gt_out *out, const struct counter *counter)
 {
-	fputs("{\n  \"by\": \"event\",\n  \"rows\": [", out);
+	gt_out_text(out, "{\n  \"by\": \"event\",\n  \"rows\": [");
 	for (uint32_t i = 0; i < counter->count; i++) {
 		const struct counted *row = &counter->events[i];
 		const uint32_t first = gt_event_hidden_fields(&row->format);
 
-		fprintf(out, "%s\n    { \"system\": ", i ? "," : "");
-		put_name(out, gt_out_json, row->format.system);
-		fputs(", \"event\": ", out);
-		put_name(out, gt_out_json, row->format.name);
-		fprintf(out, ", \"count\": %" PRIu64 ", \"per_second\": %.6g, \"fields\": [",
-			row->count, rate_of(counter, row));
+		gt_out_printf(out, "%s\n    { \"system\": ", i ? "," : "");
+		gt_out_json(out, row->format.system);
+		gt_out_text(out, ", \"event\": ");
+		gt_out_json(out, row->format.name);
+		gt_out_printf(out, ", \"count\": %" PRIu64 ", \"per_second\": %.6g, \"fields\": [",
+			      row->count, rate_of(counter, row));
 		for (uint32_t k = first; k < row->format.field_count; k++) {
-			fputs(k > first ? ", " : " ", out);
+			gt_out_text(out, k > first ? ", " : " ");
 			print_json_field(out, &row->format.fields[k], &row->fields[k]);
 		}
-		fputs(first < row->format.field_count ? " ] }" : "] }", out);
+		gt_out_text(out, first < row->format.field_count ? " ] }" : "] }");
 	}
-	fputs(counter->count ? "\n  ]\n}\n" : "]\n}\n", out);
+	gt_out_text(out, counter->count ? "\n  ]\n}\n" : "]\n}\n");
 }
 
 static int count_all(struct counter *counter, const struct window *window)
@@ -329,7 +324,7 @@ static int count_all(struct counter *counter, const struct window *window)
 int gt_events_count(struct gt_target *target, const struct gt_events_options *options, char **text,
 		    size_t *bytes)
 {
-	static void (*const forms[])(FILE * out, const struct counter *counter) = {
+	static void (*const forms[])(struct gt_out * out, const struct counter *counter) = {
 		[GT_REPORT_TEXT] = print_text,
 		[GT_REPORT_CSV] = print_csv,
 		[GT_REPORT_JSON] = print_json,
@@ -341,19 +336,27 @@ int gt_events_count(struct gt_target *target, const struct gt_events_options *op
 		.tid = options->tid,
 	};
 	struct counter counter = { .target = target };
-	FILE *out = open_memstream(text, bytes);
-	int result = out ? count_all(&counter, &window) : GT_ENOMEM;
+	struct gt_out out;
+	int result = gt_out_init_memory(&out);
 
+	if (result == GT_OK)
+		result = count_all(&counter, &window);
 	if (result >= 0) {
 		if (counter.count)
 			qsort(counter.events, counter.count, sizeof(*counter.events), by_count);
 		if (options->limit && counter.count > options->limit)
 			counter.count = (uint32_t)options->limit;
-		forms[options->format](out, &counter);
+		forms[options->format](&out, &counter);
+		gt_out_char(&out, '\0');
+		result = out.error ? GT_ENOMEM : GT_OK;
 	}
-	if (out && fclose(out) != 0 && result >= 0)
-		result = GT_ENOMEM;
+	if (result == GT_OK) {
+		*text = out.buffer;
+		*bytes = out.used - 1;
+	} else {
+		gt_out_fini(&out);
+	}
 	free(counter.of_number);
 	free(counter.events);
-	return result < 0 ? result : GT_OK;
+	return result;
 }

@@ -24,4 +24,7 @@ struct gt_events_options {
 int gt_events_count(struct gt_target *target, const struct gt_events_options *options, char **text,
 		    size_t *bytes);
 
+/* The number whose bits a GT_EVENT_FRACTION has. */
+double gt_event_fraction(const struct gt_event_field *field, uint64_t bits);
+
 #endif

@@ -12,23 +12,12 @@
 #include <string.h>
 
 #include "core/trace/decode.h"
+#include "export/columns.h"
+#include "export/events.h"
 
 #define COLUMNS "time_ns,cpu,pid,tid,thread,call,function,system,event,fields\n"
 
 /* ---- fields ---- */
-
-static double fraction_of(const struct gt_event_field *field, uint64_t bits)
-{
-	double whole;
-	float half;
-
-	if (field->bytes == 4) {
-		memcpy(&half, &bits, sizeof(half));
-		return (double)half;
-	}
-	memcpy(&whole, &bits, sizeof(whole));
-	return whole;
-}
 
 bool gt_event_fields_next(const struct gt_moment *moment, uint32_t *at, struct gt_event_cell *cell)
 {
@@ -62,7 +51,7 @@ bool gt_event_fields_next(const struct gt_moment *moment, uint32_t *at, struct g
 		cell->kind = GT_CELL_NUMBER;
 		return true;
 	case GT_EVENT_FRACTION:
-		cell->fraction = fraction_of(field, value.number);
+		cell->fraction = gt_event_fraction(field, value.number);
 		cell->kind = isfinite(cell->fraction) ? GT_CELL_FRACTION : GT_CELL_NOTHING;
 		return true;
 	case GT_EVENT_STRING:
@@ -177,78 +166,40 @@ static int row_csv(struct gt_export *export, struct gt_lane *lane, const struct 
 {
 	const struct gt_stack_call *call = gt_event_call(lane);
 	struct gt_out *out = &export->out;
-	char number[24], name[17] = "";
 	const char *fields;
+	char number[24];
 
 	if (moment->kind != GT_MOMENT_MARK)
 		return GT_OK;
 	fields = fields_of(export, moment);
 	if (!fields)
 		return GT_ENOMEM;
-	memcpy(name, lane->name, sizeof(lane->name));
-	gt_out_number(out, gt_export_ns(export, moment->clock));
-	gt_out_char(out, ',');
-	if (moment->cpu != UINT32_MAX)
-		gt_out_number(out, moment->cpu);
-	gt_out_char(out, ',');
-	gt_out_number(out, lane->pid);
-	gt_out_char(out, ',');
-	gt_out_number(out, lane->tid);
-	gt_out_char(out, ',');
-	gt_out_csv(out, name);
-	gt_out_char(out, ',');
-	if (call)
-		gt_out_number(out, call->id);
-	gt_out_char(out, ',');
-	if (call)
-		gt_out_csv(out, gt_export_name(export, call->function, number, NULL));
-	gt_out_char(out, ',');
-	gt_out_csv(out, gt_event_system(moment));
-	gt_out_char(out, ',');
-	gt_out_csv(out, gt_event_name(moment));
-	gt_out_char(out, ',');
+	gt_csv_number(out, gt_export_ns(export, moment->clock), true);
+	gt_csv_thread(out, lane, moment->cpu);
+	gt_csv_number(out, call ? call->id : 0, call != NULL);
+	gt_csv_text(out, call ? gt_export_name(export, call->function, number, NULL) : NULL);
+	gt_csv_text(out, gt_event_system(moment));
+	gt_csv_text(out, gt_event_name(moment));
 	gt_out_csv(out, fields);
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
-}
-
-static void json_text(struct gt_out *out, const char *name, const char *text)
-{
-	gt_out_text(out, name);
-	if (text)
-		gt_out_json(out, text);
-	else
-		gt_out_text(out, "null");
-}
-
-static void json_number(struct gt_out *out, const char *name, uint64_t number, bool known)
-{
-	gt_out_text(out, name);
-	if (known)
-		gt_out_number(out, number);
-	else
-		gt_out_text(out, "null");
 }
 
 static int row_json(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
 {
 	const struct gt_stack_call *call = gt_event_call(lane);
 	struct gt_out *out = &export->out;
-	char number[24], name[17] = "";
+	char number[24];
 
 	if (moment->kind != GT_MOMENT_MARK)
 		return GT_OK;
-	memcpy(name, lane->name, sizeof(lane->name));
-	json_number(out, "{\"time_ns\":", gt_export_ns(export, moment->clock), true);
-	json_number(out, ",\"cpu\":", moment->cpu, moment->cpu != UINT32_MAX);
-	json_number(out, ",\"pid\":", lane->pid, true);
-	json_number(out, ",\"tid\":", lane->tid, true);
-	json_text(out, ",\"thread\":", name);
-	json_number(out, ",\"call\":", call ? call->id : 0, call != NULL);
-	json_text(out, ",\"function\":",
-		  call ? gt_export_name(export, call->function, number, NULL) : NULL);
-	json_text(out, ",\"system\":", gt_event_system(moment));
-	json_text(out, ",\"event\":", gt_event_name(moment));
+	gt_json_number(out, "{\"time_ns\":", gt_export_ns(export, moment->clock), true);
+	gt_json_thread(out, lane, moment->cpu);
+	gt_json_number(out, ",\"call\":", call ? call->id : 0, call != NULL);
+	gt_json_text(out, ",\"function\":",
+		     call ? gt_export_name(export, call->function, number, NULL) : NULL);
+	gt_json_text(out, ",\"system\":", gt_event_system(moment));
+	gt_json_text(out, ",\"event\":", gt_event_name(moment));
 	gt_out_text(out, ",\"fields\":");
 	put_fields(out, moment);
 	gt_out_text(out, "}\n");
@@ -260,40 +211,20 @@ static int row_clickhouse(struct gt_export *export, struct gt_lane *lane,
 {
 	const struct gt_stack_call *call = gt_event_call(lane);
 	struct gt_out *out = &export->out;
-	char number[24], name[17] = "";
 	const char *fields;
+	char number[24];
 
 	if (moment->kind != GT_MOMENT_MARK)
 		return GT_OK;
 	fields = fields_of(export, moment);
 	if (!fields)
 		return GT_ENOMEM;
-	memcpy(name, lane->name, sizeof(lane->name));
-	gt_out_tab_text(out, export->about.host);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, export->about.program);
-	gt_out_char(out, '\t');
-	gt_out_number(out, export->about.realtime_ns + gt_export_ns(export, moment->clock));
-	gt_out_char(out, '\t');
-	if (moment->cpu == UINT32_MAX)
-		gt_out_text(out, "\\N");
-	else
-		gt_out_number(out, moment->cpu);
-	gt_out_char(out, '\t');
-	gt_out_number(out, lane->pid);
-	gt_out_char(out, '\t');
-	gt_out_number(out, lane->tid);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, name);
-	gt_out_char(out, '\t');
-	gt_out_number(out, call ? call->id : 0);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, call ? gt_export_name(export, call->function, number, NULL) : "");
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, gt_event_system(moment));
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, gt_event_name(moment));
-	gt_out_char(out, '\t');
+	gt_tab_origin(export, moment->clock);
+	gt_tab_thread(out, lane, moment->cpu);
+	gt_tab_number(out, call ? call->id : 0, true);
+	gt_tab_text(out, call ? gt_export_name(export, call->function, number, NULL) : "");
+	gt_tab_text(out, gt_event_system(moment));
+	gt_tab_text(out, gt_event_name(moment));
 	gt_out_tab_text(out, fields);
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;

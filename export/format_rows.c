@@ -6,9 +6,7 @@
  * `clickhouse` since 1970; on_cpu is empty (null) where it is not known, and file and line of the function
  * in source are, too. Arguments and result are texts, empty (null) where they were not recorded.
  */
-#include "export/export.h"
-
-#include <string.h>
+#include "export/columns.h"
 
 #define COLUMNS                                                                                   \
 	"start_ns,depth,id,parent,cpu,pid,tid,thread,function,object,duration_ns,self_ns,on_cpu_" \
@@ -66,67 +64,29 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 	struct gt_out *out = &export->out;
 	const struct gt_export_line *line = gt_export_line(export, call->function);
 	struct gt_function function;
-	char number[24], name[17] = "";
-	uint64_t ns;
+	char number[24];
+	uint64_t ns = 0;
+	bool known;
 
 	gt_export_name(export, call->function, number, &function);
-	memcpy(name, lane->name, sizeof(lane->name));
-	gt_out_number(out, gt_export_ns(export, call->start));
-	gt_out_char(out, ',');
-	gt_out_number(out, lane->open);
-	gt_out_char(out, ',');
-	gt_out_number(out, call->id);
-	gt_out_char(out, ',');
-	if (parent_of(lane))
-		gt_out_number(out, parent_of(lane));
-	gt_out_char(out, ',');
-	if (call->cpu != UINT32_MAX)
-		gt_out_number(out, call->cpu);
-	gt_out_char(out, ',');
-	gt_out_number(out, lane->pid);
-	gt_out_char(out, ',');
-	gt_out_number(out, lane->tid);
-	gt_out_char(out, ',');
-	gt_out_csv(out, name);
-	gt_out_char(out, ',');
-	gt_out_csv(out, function.name);
-	gt_out_char(out, ',');
-	gt_out_csv(out, function.object);
-	gt_out_char(out, ',');
-	gt_out_number(out, gt_export_duration_ns(export, end - call->start));
-	gt_out_char(out, ',');
-	gt_out_number(out, gt_export_duration_ns(export, gt_export_self(call, end)));
-	gt_out_char(out, ',');
-	if (on_cpu(export, lane, call, end, &ns))
-		gt_out_number(out, ns);
-	gt_out_char(out, ',');
-	gt_out_text(out, end_word(call));
-	gt_out_char(out, ',');
-	gt_out_csv(out, line->file);
-	gt_out_char(out, ',');
-	if (line->line)
-		gt_out_number(out, line->line);
-	gt_out_char(out, ',');
-	gt_out_csv(out, call->arguments ? call->arguments : "");
-	gt_out_char(out, ',');
+	gt_csv_number(out, gt_export_ns(export, call->start), true);
+	gt_csv_number(out, lane->open, true);
+	gt_csv_number(out, call->id, true);
+	gt_csv_number(out, parent_of(lane), parent_of(lane) != 0);
+	gt_csv_thread(out, lane, call->cpu);
+	gt_csv_text(out, function.name);
+	gt_csv_text(out, function.object);
+	gt_csv_number(out, gt_export_duration_ns(export, end - call->start), true);
+	gt_csv_number(out, gt_export_duration_ns(export, gt_export_self(call, end)), true);
+	known = on_cpu(export, lane, call, end, &ns);
+	gt_csv_number(out, ns, known);
+	gt_csv_text(out, end_word(call));
+	gt_csv_text(out, line->file);
+	gt_csv_number(out, line->line, line->line != 0);
+	gt_csv_text(out, call->arguments);
 	gt_out_csv(out, call->result ? call->result : "");
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
-}
-
-static void json_number(struct gt_out *out, const char *name, uint64_t number)
-{
-	gt_out_text(out, name);
-	gt_out_number(out, number);
-}
-
-static void json_values(struct gt_out *out, const char *name, const char *text)
-{
-	gt_out_text(out, name);
-	if (text)
-		gt_out_json(out, text);
-	else
-		gt_out_text(out, "null");
 }
 
 static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
@@ -135,59 +95,32 @@ static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_
 	struct gt_out *out = &export->out;
 	const struct gt_export_line *line = gt_export_line(export, call->function);
 	struct gt_function function;
-	char number[24], name[17] = "";
-	uint64_t ns;
+	char number[24];
+	uint64_t ns = 0;
+	bool known;
 
 	gt_export_name(export, call->function, number, &function);
-	memcpy(name, lane->name, sizeof(lane->name));
-	json_number(out, "{\"start_ns\":", gt_export_ns(export, call->start));
-	json_number(out, ",\"depth\":", lane->open);
-	json_number(out, ",\"id\":", call->id);
-	if (parent_of(lane))
-		json_number(out, ",\"parent\":", parent_of(lane));
-	else
-		gt_out_text(out, ",\"parent\":null");
-	if (call->cpu != UINT32_MAX)
-		json_number(out, ",\"cpu\":", call->cpu);
-	else
-		gt_out_text(out, ",\"cpu\":null");
-	json_number(out, ",\"pid\":", lane->pid);
-	json_number(out, ",\"tid\":", lane->tid);
-	gt_out_text(out, ",\"thread\":");
-	gt_out_json(out, name);
-	gt_out_text(out, ",\"function\":");
-	gt_out_json(out, function.name);
-	gt_out_text(out, ",\"object\":");
-	gt_out_json(out, function.object);
-	json_number(out, ",\"duration_ns\":", gt_export_duration_ns(export, end - call->start));
-	json_number(out, ",\"self_ns\":", gt_export_duration_ns(export, gt_export_self(call, end)));
-	if (on_cpu(export, lane, call, end, &ns))
-		json_number(out, ",\"on_cpu_ns\":", ns);
-	else
-		gt_out_text(out, ",\"on_cpu_ns\":null");
-	gt_out_text(out, ",\"end\":\"");
-	gt_out_text(out, end_word(call));
-	gt_out_char(out, '"');
-	if (line->line) {
-		gt_out_text(out, ",\"file\":");
-		gt_out_json(out, line->file);
-		json_number(out, ",\"line\":", line->line);
-	} else {
-		gt_out_text(out, ",\"file\":null,\"line\":null");
-	}
-	json_values(out, ",\"arguments\":", call->arguments);
-	json_values(out, ",\"result\":", call->result);
+	gt_json_number(out, "{\"start_ns\":", gt_export_ns(export, call->start), true);
+	gt_json_number(out, ",\"depth\":", lane->open, true);
+	gt_json_number(out, ",\"id\":", call->id, true);
+	gt_json_number(out, ",\"parent\":", parent_of(lane), parent_of(lane) != 0);
+	gt_json_thread(out, lane, call->cpu);
+	gt_json_text(out, ",\"function\":", function.name);
+	gt_json_text(out, ",\"object\":", function.object);
+	gt_json_number(out, ",\"duration_ns\":", gt_export_duration_ns(export, end - call->start),
+		       true);
+	gt_json_number(out,
+		       ",\"self_ns\":", gt_export_duration_ns(export, gt_export_self(call, end)),
+		       true);
+	known = on_cpu(export, lane, call, end, &ns);
+	gt_json_number(out, ",\"on_cpu_ns\":", ns, known);
+	gt_json_text(out, ",\"end\":", end_word(call));
+	gt_json_text(out, ",\"file\":", line->line ? line->file : NULL);
+	gt_json_number(out, ",\"line\":", line->line, line->line != 0);
+	gt_json_text(out, ",\"arguments\":", call->arguments);
+	gt_json_text(out, ",\"result\":", call->result);
 	gt_out_text(out, "}\n");
 	return out->error ? GT_EIO : GT_OK;
-}
-
-static void tab_values(struct gt_out *out, const char *text)
-{
-	gt_out_char(out, '\t');
-	if (text)
-		gt_out_tab_text(out, text);
-	else
-		gt_out_text(out, "\\N");
 }
 
 static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
@@ -195,52 +128,29 @@ static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
 {
 	struct gt_out *out = &export->out;
 	struct gt_function function;
-	char number[24], name[17] = "";
-	uint64_t ns;
+	char number[24];
+	uint64_t ns = 0;
+	bool known;
 
 	gt_export_name(export, call->function, number, &function);
-	memcpy(name, lane->name, sizeof(lane->name));
-	gt_out_tab_text(out, export->about.host);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, export->about.program);
-	gt_out_char(out, '\t');
-	gt_out_number(out, export->about.realtime_ns + gt_export_ns(export, call->start));
-	gt_out_char(out, '\t');
-	gt_out_number(out, lane->open);
-	gt_out_char(out, '\t');
-	gt_out_number(out, call->id);
-	gt_out_char(out, '\t');
-	gt_out_number(out, parent_of(lane));
-	gt_out_char(out, '\t');
-	if (call->cpu == UINT32_MAX)
-		gt_out_text(out, "\\N");
-	else
-		gt_out_number(out, call->cpu);
-	gt_out_char(out, '\t');
-	gt_out_number(out, lane->pid);
-	gt_out_char(out, '\t');
-	gt_out_number(out, lane->tid);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, name);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, function.name);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, function.object);
-	gt_out_char(out, '\t');
-	gt_out_tab_text(out, gt_export_build(export, call->function, &function));
-	gt_out_char(out, '\t');
-	gt_out_number(out, gt_export_duration_ns(export, end - call->start));
-	gt_out_char(out, '\t');
-	gt_out_number(out, gt_export_duration_ns(export, gt_export_self(call, end)));
-	gt_out_char(out, '\t');
-	if (on_cpu(export, lane, call, end, &ns))
-		gt_out_number(out, ns);
+	gt_tab_origin(export, call->start);
+	gt_tab_number(out, lane->open, true);
+	gt_tab_number(out, call->id, true);
+	gt_tab_number(out, parent_of(lane), true);
+	gt_tab_thread(out, lane, call->cpu);
+	gt_tab_text(out, function.name);
+	gt_tab_text(out, function.object);
+	gt_tab_text(out, gt_export_build(export, call->function, &function));
+	gt_tab_number(out, gt_export_duration_ns(export, end - call->start), true);
+	gt_tab_number(out, gt_export_duration_ns(export, gt_export_self(call, end)), true);
+	known = on_cpu(export, lane, call, end, &ns);
+	gt_tab_number(out, ns, known);
+	gt_tab_text(out, end_word(call));
+	gt_tab_text(out, call->arguments);
+	if (call->result)
+		gt_out_tab_text(out, call->result);
 	else
 		gt_out_text(out, "\\N");
-	gt_out_char(out, '\t');
-	gt_out_text(out, end_word(call));
-	tab_values(out, call->arguments);
-	tab_values(out, call->result);
 	gt_out_char(out, '\n');
 	return out->error ? GT_EIO : GT_OK;
 }

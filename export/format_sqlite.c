@@ -6,6 +6,7 @@
  * a call.
  */
 #define _GNU_SOURCE
+#include "export/columns.h"
 #include "export/format_events.h"
 
 #include <sqlite3.h>
@@ -173,9 +174,9 @@ static int begin(struct gt_export *export)
 static int lane(struct gt_export *export, struct gt_lane *lane)
 {
 	struct database *state = export->state;
-	char name[17] = "";
+	char name[GT_LANE_NAME_BYTES];
 
-	memcpy(name, lane->name, sizeof(lane->name));
+	gt_lane_name(lane, name);
 	sqlite3_bind_int64(state->thread, 1, lane->number);
 	sqlite3_bind_int64(state->thread, 2, lane->pid);
 	sqlite3_bind_int64(state->thread, 3, lane->tid);

@@ -7,13 +7,12 @@
  * WHAT is number, text (of 16 bytes, in the program's own data), stack (the same on the stack) or result.
  * Prints `CPU_NS`: of a call, the median of 21 passes of N calls.
  */
+#include "bench/programs/passes.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define PASSES 21
 
 __attribute__((noinline, noipa)) void number(int n)
 {
@@ -29,21 +28,6 @@ __attribute__((noinline, noipa)) int result(void)
 {
 	__asm__ volatile("");
 	return 7;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static int by_size(const void *left, const void *right)
-{
-	const double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
 }
 
 int main(int argc, char **argv)
@@ -68,7 +52,6 @@ int main(int argc, char **argv)
 				text(string);
 		passes[pass] = (double)(now_ns() - start) / (double)count;
 	}
-	qsort(passes, PASSES, sizeof(*passes), by_size);
-	printf("%.3f\n", passes[PASSES / 2]);
+	print_median(passes);
 	return 0;
 }

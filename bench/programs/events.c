@@ -9,6 +9,7 @@
  * function with two arguments (`probed`), -DTWO_CLOCK_READS two clock reads, -DLTTNG a tracepoint of LTTng-UST's;
  * nothing: neither. Prints `CPU_NS`: of a round of the loop, the median of 21 passes of N rounds.
  */
+#include "bench/programs/passes.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,28 +36,11 @@
 #define HAPPENS(a, b, c) __asm__ volatile("" : : "r"(a), "r"(b), "r"(c))
 #endif
 
-#define PASSES 21
-
 /* Its first instructions are as long as those of most functions are. */
 __attribute__((noipa)) int probed(int a, int b)
 {
 	__asm__ volatile("");
 	return a * 77 + b * 33;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static int by_size(const void *left, const void *right)
-{
-	const double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
 }
 
 /* The work of a round is a step of a generator of numbers, which the fields are taken from. */
@@ -82,7 +66,6 @@ int main(int argc, char **argv)
 		}
 		passes[pass] = (double)(now_ns() - start) / (double)count;
 	}
-	qsort(passes, PASSES, sizeof(passes[0]), by_size);
-	printf("%.3f\n", passes[PASSES / 2]);
+	print_median(passes);
 	return state == 0;
 }
