@@ -33,9 +33,9 @@ struct gt_live_writer {
 	uint64_t noted;		/* address of that, as its process's own memory confirms; 0 = not
 				 * looked for yet */
 	uint64_t gone_below;	/* none of its sub-buffers before that sequence is there any more */
-	uint64_t found_last;	/* of look `look`: the highest sequence, as states have it */
-	uint32_t found;		/* and the first of its sub-buffers, index + 1 */
-	uint32_t look;		/* the last one that found any; 0 = none did */
+	uint32_t look;		/* the last one (drain_view.c); 0 = none was */
+	uint32_t found;		/* of it: the first of the writer's sub-buffers, index + 1; 0 = none */
+	uint64_t found_below;	/* and the sequence up to which those are all that there are */
 	uint64_t start_time;	/* of the thread, /proc's starttime: tells it from a later one */
 	uint64_t waiting_since; /* ns; a hole is being waited for, or a sub-buffer is missing. 0 =
 				   no */

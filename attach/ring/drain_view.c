@@ -6,10 +6,11 @@
  * then looks at those few. What is noted can be old: a state is read again before it is believed,
  * and
  *  1. what is gone does not come back: a writer's sequences only rise;
- *  2. a sub-buffer that was opened since has a sequence above all that the look found of its writer.
- * So all states are read again only for a sequence above those, or of a writer of which the look
- * found nothing. Without this each of some thousand threads that hold one sub-buffer each would cost
- * a walk over all of them.
+ *  2. a writer opens a sub-buffer before it counts it. So the look has found all there is of those
+ *     that were counted when it began. Of later ones it may have missed some: a writer that is fast
+ *     opens one in a place that the look has passed, and the next in a place before it.
+ * All states are read again only for what was opened since the look began. Without this each of some
+ * thousand threads that hold one sub-buffer each would cost a walk over all of them.
  */
 #define _GNU_SOURCE
 #include "attach/ring/drain_private.h"
@@ -41,10 +42,18 @@ void gt_drain_look(struct gt_drain *drain)
 	const struct gt_arena *arena = drain->arena;
 	const uint32_t limit = gt_arena_index_limit(arena);
 
-	if (++drain->looks == 0) /* 0: of a writer that no look has found */
+	if (++drain->looks == 0) /* 0: of a writer that no look has seen */
 		drain->looks = 1;
+	for (uint32_t i = 0; i < drain->live_count; i++) {
+		struct gt_live_writer *writer = &drain->writers[drain->live[i]];
+		struct graftrace_stream *stream = gt_arena_stream(arena, writer->stream);
+
+		writer->look = drain->looks;
+		writer->found = 0;
+		writer->found_below = __atomic_load_n(&stream->sequence, __ATOMIC_ACQUIRE); /* 2 */
+	}
 	for (uint32_t i = 0; i < limit; i++) {
-		uint64_t word = state_of(drain, i), sequence = graftrace_word_sequence(word);
+		uint64_t word = state_of(drain, i);
 		uint32_t stream = graftrace_word_stream(word);
 		struct gt_live_writer *writer;
 
@@ -52,13 +61,6 @@ void gt_drain_look(struct gt_drain *drain)
 		    stream >= arena->stream_count || !drain->of_stream[stream])
 			continue;
 		writer = &drain->writers[drain->of_stream[stream] - 1];
-		if (writer->look != drain->looks) {
-			writer->look = drain->looks;
-			writer->found = 0;
-			writer->found_last = sequence;
-		}
-		if (sequence > writer->found_last)
-			writer->found_last = sequence;
 		drain->found_next[i] = writer->found;
 		writer->found = i + 1;
 	}
@@ -94,10 +96,9 @@ static bool next_place(struct places *places, uint32_t *index)
 	return true;
 }
 
-/* The writer's oldest sequence at these places, from `from` on and not after `last` (as states have
- * it); UINT64_MAX: none. */
+/* The writer's oldest sequence at these places, from `from` on and below `below`; UINT64_MAX: none. */
 static uint64_t oldest_at(struct places places, const struct gt_live_writer *writer, uint64_t from,
-			  uint64_t last)
+			  uint64_t below)
 {
 	uint64_t oldest = UINT64_MAX;
 	uint32_t index;
@@ -105,13 +106,20 @@ static uint64_t oldest_at(struct places places, const struct gt_live_writer *wri
 	while (next_place(&places, &index)) {
 		uint64_t word = state_of(places.drain, index), sequence;
 
-		if (!is_own(places.drain, writer, word) || graftrace_word_sequence(word) > last)
+		if (!is_own(places.drain, writer, word))
 			continue;
 		sequence = whole_sequence(writer, word);
-		if (sequence >= from && sequence < oldest)
+		if (sequence >= from && sequence < below && sequence < oldest)
 			oldest = sequence;
 	}
 	return oldest;
+}
+
+/* Whether the last look has found the writer's sub-buffers with sequences below `sequence`. */
+static bool has_looked(const struct gt_drain *drain, const struct gt_live_writer *writer,
+		       uint64_t sequence)
+{
+	return writer->look && writer->look == drain->looks && sequence <= writer->found_below;
 }
 
 /* The same wherever it is; the writer's `next` if there is none. */
@@ -122,15 +130,12 @@ static uint64_t oldest_from(const struct gt_drain *drain, const struct gt_live_w
 
 	if (from >= next)
 		return from;
-	if (writer->look == drain->looks && writer->look) {
-		/* 2: in a place that was found there can be one that was opened since, and an older
-		 * one in another place */
-		oldest = oldest_at(found_places(drain, writer), writer, from, writer->found_last);
-		if (oldest >= next && ((next - 1) & GRAFTRACE_SEQUENCE_MASK) <= writer->found_last)
-			return next;
-	}
-	if (oldest >= next)
-		oldest = oldest_at(all_places(drain), writer, from, UINT64_MAX);
+	/* Those that were opened since are newer: they do not count here, wherever they are. */
+	if (has_looked(drain, writer, from))
+		oldest = oldest_at(found_places(drain, writer), writer, from,
+				   next < writer->found_below ? next : writer->found_below);
+	if (oldest == UINT64_MAX && !has_looked(drain, writer, next))
+		oldest = oldest_at(all_places(drain), writer, from, next);
 	return oldest < next ? oldest : next;
 }
 
@@ -184,16 +189,12 @@ static int64_t find_at(struct places places, const struct gt_live_writer *writer
 static int64_t find(const struct gt_drain *drain, const struct gt_live_writer *writer,
 		    uint64_t sequence, uint64_t *word)
 {
-	int64_t index = -1;
+	bool looked = has_looked(drain, writer, sequence + 1);
 
 	if (!writer->live || sequence < writer->gone_below)
 		return -1;
-	if (writer->look == drain->looks && writer->look) {
-		index = find_at(found_places(drain, writer), writer, sequence, word);
-		if (index < 0 && (sequence & GRAFTRACE_SEQUENCE_MASK) <= writer->found_last)
-			return -1;
-	}
-	return index >= 0 ? index : find_at(all_places(drain), writer, sequence, word);
+	return find_at(looked ? found_places(drain, writer) : all_places(drain), writer, sequence,
+		       word);
 }
 
 /* Word by word: the writer may store into it meanwhile. */

@@ -680,6 +680,52 @@ static void looks_change_no_answer(void **state)
 	end();
 }
 
+/* While the look goes over the places, a writer opens one that it has passed, and then one that it
+ * comes to. */
+static void what_is_opened_behind_a_look_is_there(void **state)
+{
+	struct graftrace_stream *stream;
+	uint32_t oldest, behind, before;
+	struct gt_writer writer;
+	uint64_t opened;
+	bool active;
+	void *copy;
+
+	(void)state;
+	begin(GRAFTRACE_MODE_RING);
+	copy = malloc(arena.sub_buffer_bytes);
+	claim(0, 7);
+	stream = gt_arena_stream(&arena, 0);
+	assert_int_equal(gt_drain_find_writers(&drain), 0);
+	oldest = open_with(0, 3);
+	close_at(oldest, 3);
+	behind = open_with(0, 3);
+	close_at(behind, 3);
+	before = open_with(0, 3);
+	close_at(before, 3);
+
+	/* as the look sees it, and as it is */
+	opened = gt_arena_state(&arena, behind)->word;
+	gt_arena_state(&arena, behind)->word = 0;
+	stream->sequence = 1;
+	gt_drain_look(&drain);
+	gt_arena_state(&arena, behind)->word = opened;
+	stream->sequence = 3;
+
+	assert_int_equal(gt_drain_writer(&drain, 0, &writer), 0);
+	assert_int_equal(writer.first, 0);
+	assert_int_equal(writer.next, 3);
+	assert_int_equal(gt_drain_next(&drain, 0, 1), 1);
+	for (uint64_t sequence = 0; sequence < 3; sequence++)
+		assert_int_equal(gt_drain_copy(&drain, 0, sequence, copy, &active), 3);
+	assert_int_equal(gt_drain_hold(&drain, 0, 1), 0);
+	gt_arena_free(&arena, oldest);
+	assert_int_equal(gt_drain_writer(&drain, 0, &writer), 0);
+	assert_int_equal(writer.first, 1);
+	free(copy);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -691,6 +737,7 @@ int main(void)
 		cmocka_unit_test(killed_writer_keeps_what_it_wrote),
 		cmocka_unit_test(ring_is_read_consumed_and_cleared),
 		cmocka_unit_test(looks_change_no_answer),
+		cmocka_unit_test(what_is_opened_behind_a_look_is_there),
 		cmocka_unit_test(torn_copy_is_never_shown),
 		cmocka_unit_test(newest_survive_when_threads_come_and_go),
 		cmocka_unit_test(error_of_the_sink_is_passed_on),
