@@ -566,7 +566,9 @@ int gt_plan_function(struct gt_plan *plan, uint32_t index, struct gt_plan_entry 
 	/* Kept: room is taken once only, and asking twice must give the same answer. */
 	if (plan->planned[index] == GT_PLAN_NO_ENTRY) {
 		error = gt_plan_one(plan, index, false, entry, message);
-		if (error == GT_PLAN_NEEDS_ALL)
+		/* What it may borrow shows when all have been planned. */
+		if (error == GT_PLAN_NEEDS_ALL ||
+		    (!error && entry->way == GT_PLAN_NONE && gt_plan_may_borrow(entry->reason)))
 			error = gt_plan_all(plan, message);
 		else if (!error)
 			error = gt_plan_keep(plan, entry, message);

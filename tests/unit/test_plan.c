@@ -163,6 +163,21 @@ static void room_is_not_borrowed_on_two_pages(void **state)
 	assert_int_equal(entry.reason, GT_REASON_NO_ROOM);
 }
 
+/* Places make the code known first: a function borrows all the same. */
+static void room_is_borrowed_where_places_were_planned_before(void **state)
+{
+	struct gt_plan *other;
+	struct gt_plan_entry entry;
+
+	(void)state;
+	assert_int_equal(gt_plan_create(object, &other, NULL), 0);
+	assert_int_equal(gt_plan_probes(other, NULL, 0, NULL, NULL), 0);
+	entry = plan_in(other, borrows_before);
+	assert_int_equal(entry.way, GT_PLAN_SHORT);
+	assert_int_equal(entry.extra_count, 2);
+	gt_plan_destroy(other);
+}
+
 static void one_page(uint64_t address, uint64_t bytes)
 {
 	assert_int_equal(address / 4096, (address + bytes - 1) / 4096);
@@ -225,6 +240,7 @@ int main(void)
 		cmocka_unit_test(without_two_bytes_before_the_end_only_a_breakpoint_is_left),
 		cmocka_unit_test(a_jump_that_leads_to_the_moved_code_is_on_one_page_too),
 		cmocka_unit_test(room_is_not_borrowed_on_two_pages),
+		cmocka_unit_test(room_is_borrowed_where_places_were_planned_before),
 		cmocka_unit_test(every_patch_of_this_program_is_on_one_page),
 	};
 
