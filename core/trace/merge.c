@@ -149,10 +149,13 @@ static void tell_overrun(struct gt_merge *merge, struct gt_source *source, uint6
 		source->given_of_lost -= given;
 		return;
 	}
+	bool fresh = is_fresh(merge, source);
+	/* Nothing is missing here: what has been counted all the same is told where it is missing. */
+	if (fresh ? !source->decode.sequence : source->fed && !source->decode.gap)
+		return;
 	since -= given;
 	source->given_of_lost -= given;
-	if (is_fresh(merge, source) ? since && source->decode.sequence
-				    : source->decode.gap && merge->mode == GT_MERGE_CONSUME)
+	if (fresh ? since : source->decode.gap && merge->mode == GT_MERGE_CONSUME)
 		gt_decode_miss(&source->decode, since);
 	source->overrun = overrun;
 }
@@ -208,6 +211,10 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 			missing++;
 			continue;
 		}
+		/* A fast writer has overwritten, and counted, more since it was asked: what was
+		 * passed over is all counted now. */
+		if (merge->mode != GT_MERGE_SNAPSHOT && (source->decode.gap || !source->fed))
+			target->ring->writer(target, source->index, &writer);
 		tell_overrun(merge, source, writer.lost[GRAFTRACE_LOST_OVERRUN]);
 		source->fed = true;
 		source->fed_sequence = sequence;

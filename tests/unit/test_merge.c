@@ -256,6 +256,56 @@ static void records_of_the_function_tracer_are_cut_too(void **state)
 	builder_free(&b);
 }
 
+static struct fake_writer *overwriting;
+
+static void overwrite_below(uint64_t sequence)
+{
+	overwriting->info.first = sequence;
+	overwriting->info.lost[GRAFTRACE_LOST_OVERRUN] = 2 * (sequence - 1);
+}
+
+static void overwrite_two(void)
+{
+	overwrite_below(2);
+}
+
+static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	(void)target, (void)index, (void)sequence;
+	overwrite_below(4);
+	return 4;
+}
+
+/* A writer goes on between the reader's questions: all that the reader passes over is told as lost. */
+static void what_is_overwritten_between_two_questions_is_told(void **state)
+{
+	struct gt_merge merge;
+	struct gt_source *source;
+	uint64_t given = 0, lost = 0;
+
+	(void)state;
+	fake_thread(&fake, 1, "a", 1000);
+	overwriting = fake.writers[0];
+	for (uint32_t i = 0; i < 5; i++) {
+		struct builder *builder = fake_sub_buffer_of(&fake, 0, 1000 + 10 * i, 0, 64);
+
+		builder_entry(builder, 1, 1);
+		builder_return(builder, 1, 1);
+		builder_close(builder);
+	}
+	ring.consume = NULL;
+	ring.next_sequence = next_sequence;
+	meanwhile = overwrite_two;
+	assert_int_equal(
+		gt_merge_init(&merge, &fake.target, &gt_host_memory, GT_MERGE_CONSUME, NULL), 0);
+	while (gt_merge_next(&merge, &source) > 0) {
+		given += source->record.kind != GT_RECORD_GAP;
+		lost += source->record.kind == GT_RECORD_GAP ? source->record.overrun : 0;
+	}
+	gt_merge_fini(&merge);
+	assert_int_equal(given + lost, 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +320,7 @@ int main(void)
 		TEST(a_target_that_nobody_writes_to_is_read_to_its_end),
 		TEST(a_late_record_of_a_closed_sub_buffer_is_left_out),
 		TEST(records_of_the_function_tracer_are_cut_too),
+		TEST(what_is_overwritten_between_two_questions_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
