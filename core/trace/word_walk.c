@@ -42,6 +42,18 @@ uint64_t gt_words_records(const struct graftrace_sub_buffer *sub, uint32_t from,
 	return records;
 }
 
+uint64_t gt_words_lost(const struct graftrace_sub_buffer *sub, uint32_t count)
+{
+	struct gt_word_walk walk = gt_word_walk(sub, count);
+	uint64_t lost = 0;
+
+	while (gt_word_walk_next(&walk))
+		if (graftrace_word_function(walk.word) ==
+		    GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_LOST)
+			lost += graftrace_word_clock(walk.word);
+	return lost;
+}
+
 uint32_t gt_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t count)
 {
 	struct gt_word_walk walk = gt_word_walk(sub, count);

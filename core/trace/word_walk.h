@@ -58,6 +58,9 @@ void gt_words_sum(const struct graftrace_sub_buffer *sub, uint32_t count, struct
 /* The number of records from index `from` to before `to`; both are where records begin or end. */
 uint64_t gt_words_records(const struct graftrace_sub_buffer *sub, uint32_t from, uint32_t to);
 
+/* The sum of what LOST words among the first `count` words tell. */
+uint64_t gt_words_lost(const struct graftrace_sub_buffer *sub, uint32_t count);
+
 /* The number of words before the first hole, as gt_word_sum.hole. */
 uint32_t gt_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t count);
 

@@ -307,14 +307,27 @@ void gt_route_writer_fini(struct gt_route_writer *writer)
 	writer->copy = NULL;
 }
 
+/* The headers tell what was overwritten before each was opened: not what is missing between two. */
+static void note_overrun(struct gt_route_writer *writer, uint64_t overrun, bool first)
+{
+	if (!first && !writer->decode.gap)
+		return;
+	if (!first)
+		gt_decode_miss(&writer->decode,
+			       overrun > writer->overrun ? overrun - writer->overrun : 0);
+	writer->overrun = overrun;
+}
+
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
-		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing)
+		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,
+		  uint64_t overrun)
 {
 	struct gt_decode *decode = &writer->decode;
 	bool again = writer->copy != NULL && writer->copy->sequence == bytes->sequence;
 	struct graftrace_sub_buffer *copy = malloc(sizeof(*copy) + words * 8ull);
 	uint32_t context = decode->context;
 	struct gt_record record = { 0 };
+	bool first = !decode->fed;
 	int error = 0;
 
 	if (copy == NULL)
@@ -330,13 +343,17 @@ int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 	}
 	free(writer->copy);
 	writer->copy = copy;
+	if (!again)
+		note_overrun(writer, overrun, first);
 	if (!again && (decode->unfollowed || decode->context != context))
 		writer->counted = false;
 	writer->left_out = gt_route_leaves_out(route, bytes->tid);
 	writer->events = GT_ROUTE_EVENTS_UNKNOWN;
 	while (route->due == 0 && gt_decode_next(decode, &record) != GT_RECORD_NONE) {
-		writer->silent = decode->word <= decode->base + writer->skip ||
-				 record.clock < route->want.since;
+		/* what is missing before the first word is no word to be skipped */
+		writer->silent =
+			(writer->skip != 0 && decode->word <= decode->base + writer->skip) ||
+			record.clock < route->want.since;
 		take(route, writer, &record);
 	}
 	if (route->due != 0)

@@ -92,6 +92,7 @@ struct gt_route_writer {
 	uint32_t depth;			   /* open calls of the running context that are written */
 	uint32_t context, cpu;		   /* the last that were written into the piece */
 	uint64_t lost;			   /* records lost and not yet written as a loss */
+	uint64_t overrun;		   /* what gt_route_feed was told of last */
 	bool counted;			   /* depth is known */
 	bool resume;	/* the next record is preceded by RESUME: depth differs */
 	bool unshown;	/* the last call was left out, so is what belongs to it */
@@ -124,9 +125,13 @@ bool gt_route_leaves_out(const struct gt_route *route, uint32_t tid);
 
 void gt_route_writer_init(struct gt_route_writer *writer);
 /* Decodes a sub-buffer of the source: the next one, or the last one again with more words. growing:
- * its writer may add more. GT_ENOMEM, GT_EFORMAT: nothing of it was decoded. GT_EAGAIN: a command is due (`due`); feed the same sub-buffer again afterwards. */
+ * its writer may add more. overrun: how many of the writer's records were overwritten until it was copied,
+ * from any beginning; where sub-buffers are missing before it, that many more than before are written
+ * as lost. GT_ENOMEM, GT_EFORMAT: nothing of it was decoded. GT_EAGAIN: a command is due (`due`); feed
+ * the same sub-buffer again afterwards. */
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
-		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing);
+		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,
+		  uint64_t overrun);
 /* Closes the open piece: the next record opens another one. */
 void gt_route_close(struct gt_route_writer *writer);
 void gt_route_writer_fini(struct gt_route_writer *writer);

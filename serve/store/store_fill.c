@@ -215,16 +215,29 @@ static void pass(struct gt_store_writer *to, uint64_t sequence)
 	to->position = sequence;
 }
 
-/* Takes the copied sub-buffer over. GT_ENOMEM; GT_EAGAIN: a command is due. */
-static int take_copy(struct gt_store *store, struct gt_store_writer *to, uint32_t words,
-		     bool growing)
+/* Records that the source has overwritten since the store began, without those that are in it. */
+static uint64_t overwritten_by_source(struct gt_store *store, uint32_t index)
 {
+	uint64_t before = store->writers[index].lost_before[GRAFTRACE_LOST_OVERRUN];
+	struct gt_writer now;
+
+	if (store->source->ring->writer(store->source, index, &now) != 0 ||
+	    now.lost[GRAFTRACE_LOST_OVERRUN] < before)
+		return 0;
+	return now.lost[GRAFTRACE_LOST_OVERRUN] - before;
+}
+
+/* Takes the copied sub-buffer over. GT_ENOMEM; GT_EAGAIN: a command is due. */
+static int take_copy(struct gt_store *store, uint32_t index, uint32_t words, bool growing)
+{
+	struct gt_store_writer *to = &store->writers[index];
 	int error;
 
 	if (to->route == NULL)
 		return words > 0 ? keep(store, to, words, growing) : 0;
 	store->in_work = to;
-	error = gt_route_feed(&store->route, to->route, store->copy, words, growing);
+	error = gt_route_feed(&store->route, to->route, store->copy, words, growing,
+			      overwritten_by_source(store, index));
 	settle(to);
 	return error == GT_EAGAIN ? error : 0;
 }
@@ -249,7 +262,7 @@ static int pull_sub_buffers(struct gt_store *store, uint32_t index)
 		growing = copy->used == 0;
 		if (growing)
 			words = gt_words_whole(store->copy, (uint32_t)words);
-		error = take_copy(store, to, (uint32_t)words, growing);
+		error = take_copy(store, index, (uint32_t)words, growing);
 		if (error == GT_EAGAIN)
 			return error;
 		to->begun = growing ? gt_words_records(copy, 0, (uint32_t)words) : 0;

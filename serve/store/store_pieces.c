@@ -142,6 +142,8 @@ static bool drop_oldest(struct gt_store *store, const struct gt_store_writer *ke
 	if (piece == NULL)
 		return false;
 	oldest->overrun += gt_words_records(&piece->sub_buffer, 0, piece->words);
+	if (oldest->route != NULL)
+		oldest->overrun_losses += gt_words_lost(&piece->sub_buffer, piece->words);
 	drop(store, oldest, before, piece);
 	return true;
 }

@@ -33,6 +33,7 @@ struct gt_store_writer {
 	struct gt_route_writer *route;
 	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* lost by the source before the store began */
 	uint64_t overrun;			     /* records overwritten by newer ones */
+	uint64_t overrun_losses;		     /* and losses that were written among them */
 	uint64_t dropped;			     /* records for which there was no room */
 	uint64_t dropping;			     /* the same of the sub-buffer being copied */
 };

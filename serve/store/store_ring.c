@@ -26,6 +26,17 @@ static uint64_t behind(const struct gt_store_writer *writer)
 	return writer->route != NULL ? writer->route->sequence : writer->position;
 }
 
+/* Of a routed store a record tells what the source has lost, as it tells of what finds no room here. A
+ * reader is told of it by that record, or as overwritten if the record was. */
+static void count_routed(const struct gt_store_writer *writer, uint64_t *lost)
+{
+	uint64_t *full = &lost[GRAFTRACE_LOST_FULL], *overrun = &lost[GRAFTRACE_LOST_OVERRUN];
+
+	*full += *overrun;
+	*overrun = writer->overrun_losses < *full ? writer->overrun_losses : *full;
+	*full -= *overrun;
+}
+
 /* Sums what was lost since the store began: by the source, and here for lack of room. */
 static void count_lost(const struct gt_store_writer *writer, uint64_t *lost)
 {
@@ -34,6 +45,8 @@ static void count_lost(const struct gt_store_writer *writer, uint64_t *lost)
 									: lost[cause];
 	lost[GRAFTRACE_LOST_FULL] += writer->dropped + writer->dropping +
 				     (writer->route != NULL ? writer->route->dropped : 0);
+	if (writer->route != NULL)
+		count_routed(writer, lost);
 	lost[GRAFTRACE_LOST_OVERRUN] += writer->overrun;
 }
 

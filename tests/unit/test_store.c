@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "core/trace/decode.h"
+#include "core/trace/merge.h"
+#include "port/host/memory.h"
 #include "serve/store/store.h"
 #include "tests/unit/fake_target.h"
 #include "core/trace/word_walk.h"
@@ -254,6 +256,110 @@ static void what_finds_no_room_is_counted_calls_and_their_returns(void **state)
 	fake_free(&fake);
 }
 
+/* What a reader is given, and is told as lost. */
+static uint64_t given_and_lost(struct gt_store *store, uint64_t *lost)
+{
+	struct gt_merge merge;
+	struct gt_source *source;
+	uint64_t given = 0;
+
+	*lost = 0;
+	assert_int_equal(gt_merge_init(&merge, gt_store_target(store), &gt_host_memory,
+				       GT_MERGE_CONSUME, NULL),
+			 0);
+	while (gt_merge_next(&merge, &source) > 0) {
+		const struct gt_record *record = &source->record;
+
+		given += record->kind == GT_RECORD_FUNCTION;
+		*lost += record->kind == GT_RECORD_LOST	 ? record->value
+			 : record->kind == GT_RECORD_GAP ? record->overrun
+							 : 0;
+	}
+	gt_merge_fini(&merge);
+	return given;
+}
+
+/* A sub-buffer of so many records, which begins when its writer has overwritten that many. */
+static void write_functions(uint32_t thread, uint32_t count, uint64_t overwritten)
+{
+	uint64_t clock = 1000 + 10000 * fake.writers[thread]->info.next;
+	struct builder *b = fake_sub_buffer_of(&fake, thread, clock, 0, 1024);
+
+	b->sub_buffer->tracer = GRAFTRACE_TRACER_FUNCTION;
+	b->sub_buffer->lost[GRAFTRACE_LOST_OVERRUN] = overwritten;
+	for (uint32_t i = 0; i < count; i++)
+		builder_function(b, 5, 10, CALLER);
+	builder_close(b);
+}
+
+/* The source's ring has room for six: it has gone round before the store comes again. */
+static void all_that_the_source_overwrites_is_told(void **state)
+{
+	struct gt_store *store;
+	uint64_t given, lost;
+	uint32_t thread;
+
+	(void)state;
+	fake_init(&fake);
+	fake.target.tracer = GRAFTRACE_TRACER_FUNCTION;
+	thread = fake_thread(&fake, 100, "prog", 1000);
+	store = routed_store();
+	write_functions(thread, 3, 0);
+	assert_int_equal(gt_store_pull(store), 0);
+	fake.writers[thread]->consumed = 1;
+	for (uint32_t i = 1; i < 20; i++)
+		write_functions(thread, 3, i > 6 ? 3 * (i - 6) : 0);
+	fake.writers[thread]->info.first = 14;
+	fake.writers[thread]->info.lost[GRAFTRACE_LOST_OVERRUN] = 3 * 13;
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(writer_of(store).lost[GRAFTRACE_LOST_FULL] +
+				 writer_of(store).lost[GRAFTRACE_LOST_OVERRUN],
+			 3 * 13);
+	given = given_and_lost(store, &lost);
+	assert_int_equal(given, 3 * 7);
+	assert_int_equal(lost, 3 * 13);
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
+/* … also where the record that tells of it is overwritten in the store. */
+static void what_is_overwritten_twice_is_told_once(void **state)
+{
+	enum { SUB_BUFFERS = 40, RECORDS = 400 };
+	struct gt_route_want want = { .settings = { .tracer = GRAFTRACE_TRACER_FUNCTION,
+						    .on = true } };
+	struct gt_store *store;
+	uint64_t given, lost;
+	uint32_t thread;
+
+	(void)state;
+	thread = 0;
+	store = small_store_of_a_thread(3, true, &thread);
+	fake.target.tracer = GRAFTRACE_TRACER_FUNCTION;
+	gt_store_want(store, &want);
+	for (uint32_t i = 0; i < SUB_BUFFERS; i++) {
+		struct builder *b;
+
+		write_functions(thread, RECORDS, 0);
+		if (i % 2 == 0) {
+			assert_int_equal(gt_store_pull(store), 0);
+			continue;
+		}
+		/* overwritten before the store comes */
+		b = &fake.writers[thread]->sub_buffers[i];
+		builder_free(b);
+		*b = (struct builder){ 0 };
+		fake.writers[thread]->info.lost[GRAFTRACE_LOST_OVERRUN] += RECORDS;
+	}
+	assert_true(writer_of(store).first > 0);
+	given = given_and_lost(store, &lost);
+	assert_in_range(given, RECORDS, SUB_BUFFERS / 2 * RECORDS - 1);
+	/* the last is overwritten, which is told before the next one */
+	assert_int_equal(given + lost, (SUB_BUFFERS - 1) * RECORDS);
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +369,8 @@ int main(void)
 		cmocka_unit_test(half_a_record_of_the_function_tracer_is_copied_when_it_is_whole),
 		cmocka_unit_test(newer_records_find_room_while_a_reader_has_sub_buffers),
 		cmocka_unit_test(what_finds_no_room_is_counted_calls_and_their_returns),
+		cmocka_unit_test(all_that_the_source_overwrites_is_told),
+		cmocka_unit_test(what_is_overwritten_twice_is_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
