@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 import linux_guest
+import other_machine
 from conftest import Graftrace
 from linux import BOOT_LIMIT_S
 
@@ -196,6 +197,47 @@ def test_context_switches_part_time_on_and_off_the_cpu(graftrace, files):
 def test_every_view_takes_it(graftrace, files, command):
     done = graftrace(*command, files / "graph.dat")
     assert ("trace-cmd" if command == ["info"] else "vfs_") in done.stdout
+
+
+@pytest.fixture(scope="module", params=other_machine.OTHERS)
+def other(request, files):
+    """trace-cmd's files as another machine would have written them: name -> (as it is here, as it is there)."""
+    made = {}
+    for name in ("graph", "lossy", "function", "events"):
+        here = files / f"{name}-6.dat"
+        subprocess.run(["trace-cmd", "convert", "--file-version", "6", "--compression", "none", "-i",
+                        files / f"{name}.dat", "-o", here], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=True, timeout=60)
+        there = files / f"{name}-other.dat"
+        there.write_bytes(other_machine.rewritten(here.read_bytes(), *request.param))
+        made[name] = (here, there)
+    return made
+
+
+def without_arguments(text):
+    """A long of 32 bits holds no address of 64."""
+    return re.sub(r"\b(sys_\w+(?::| ->)).*", r"\1", text)
+
+
+@pytest.mark.parametrize("name", ["graph", "lossy", "function", "events"])
+def test_the_trace_of_another_machine_is_shown_alike(graftrace, other, name):
+    here, there = other[name]
+    theirs = reported(there, "-N")
+    assert len(theirs.splitlines()) > 3
+    # so trace-cmd takes it for the same trace
+    assert without_arguments(theirs) == without_arguments(reported(here, "-N"))
+    shown, was = (graftrace("show", "--no-pager", path) for path in (there, here))
+    assert without_arguments(shown.stdout) == without_arguments(was.stdout)
+    assert shown.stderr.replace(there.name, "") == was.stderr.replace(here.name, "")
+
+
+def test_events_of_another_machine_are_the_lines_that_trace_cmd_prints(graftrace, other):
+    line = r"^\s*(.+-\d+)\s+\[(\d+)\](?: \.{5})?\s+([\d.]+): (\w+):[ ]*(.*?)[ ]*$"
+    _, there = other["events"]
+    theirs = re.findall(line, reported(there, "-N"), re.M)
+    shown = graftrace("show", "--no-pager", there).stdout
+    assert [found for found in re.findall(line, shown, re.M) if found[3] != "off_cpu"] == theirs
+    assert len(theirs) > 100
 
 
 def test_nothing_is_left_behind(graftrace, files, tmp_path):

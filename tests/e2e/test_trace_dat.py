@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Files of trace-cmd as an input, made by `export --to trace.dat` and changed byte by byte: clocks that
-libtracecmd converts, losses wherever they stand, pages that are no pages. trace-cmd is the judge."""
+libtracecmd converts, losses wherever they stand, pages that are no pages, machines of the other byte order and with longs of 32 bits. trace-cmd is the judge."""
 
 import itertools
 import re
@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import other_machine
 from conftest import Graftrace
 
 PROGRAM = """
@@ -154,3 +155,47 @@ def test_a_page_whose_record_leads_out_of_it_costs_no_more_than_that_page(graftr
     whole = len(THEIRS.findall(reported(plain, "-N")))
     shown = len(OURS.findall(graftrace("show", "--no-pager", path).stdout))
     assert whole - len(list(records(functions, page))) <= shown < whole
+
+
+def without_the_first_caller(text):
+    """It lies in no object of the trace, and 32 bits do not hold its address."""
+    return re.sub(r"\bmain <-.*", "main", text)
+
+
+@pytest.mark.parametrize("is_big, long_bytes", other_machine.OTHERS)
+@pytest.mark.parametrize("tracer", ["graph", "functions"])
+def test_the_same_trace_of_another_machine_is_shown_alike(graftrace, request, tracer, is_big, long_bytes):
+    here = request.getfixturevalue(tracer)
+    plain, path = graftrace.directory / "plain.dat", graftrace.directory / "other.dat"
+    plain.write_bytes(here)
+    path.write_bytes(other_machine.rewritten(here, is_big, long_bytes))
+    theirs = without_the_first_caller(reported(path, "-N"))
+    assert len(theirs.splitlines()) > 4000
+    # so trace-cmd takes it for the same trace
+    assert theirs == without_the_first_caller(reported(plain, "-N"))
+    ours, was = (graftrace("show", "--no-pager", one).stdout for one in (path, plain))
+    assert without_the_first_caller(ours) == without_the_first_caller(was)
+
+
+@pytest.mark.parametrize("is_big, long_bytes", other_machine.OTHERS)
+def test_losses_of_another_machine_are_counted(graftrace, functions, is_big, long_bytes):
+    file = bytearray(functions)
+    page = list(pages(functions))[1]
+    end = list(records(functions, page))[-8]  # room for the number of lost records
+    struct.pack_into("<QQ", file, page, struct.unpack_from("<Q", file, page)[0], end | LOST | LOST_STORED)
+    struct.pack_into("<Q", file, page + HEAD + end, 77)
+    path = graftrace.directory / "lossy.dat"
+    path.write_bytes(other_machine.rewritten(bytes(file), is_big, long_bytes))
+    assert dropped(path) == 77
+    assert "77 records were lost" in graftrace("report", path).stderr
+
+
+@pytest.mark.parametrize("is_big, long_bytes", other_machine.OTHERS)
+def test_a_cut_file_of_another_machine_costs_no_more_than_an_error(graftrace, graph, is_big, long_bytes):
+    whole = other_machine.rewritten(graph, is_big, long_bytes)
+    path = graftrace.directory / "cut.dat"
+    for size in (13, 200, 5000, len(whole) // 2, len(whole) - 2000):
+        path.write_bytes(whole[:size])
+        done = graftrace("report", "--no-pager", path, code=None)
+        assert done.returncode in (0, 1)
+        assert done.returncode == 0 or "cut.dat" in done.stderr, (size, done)
