@@ -426,7 +426,8 @@ static void say_untraced(struct gt_session *session)
 	struct gt_session_untraced untraced;
 
 	for (uint32_t i = 0; gt_session_untraced(session, i, &untraced); i++)
-		gt_complain(NAME, "process %d runs untraced: %s", (int)untraced.pid, untraced.why);
+		gt_complain(NAME, "process %d %s: %s", (int)untraced.pid,
+			    untraced.is_traced ? "stays traced" : "runs untraced", untraced.why);
 }
 
 static void say_attached(const struct arguments *arguments, struct gt_session *session)

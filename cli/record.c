@@ -441,7 +441,10 @@ static void tell_untraced(struct recording *recording)
 
 	while (gt_session_untraced(recording->session, recording->untraced_told, &untraced)) {
 		recording->untraced_told++;
-		gt_complain(NAME, "process %d runs untraced: %s", (int)untraced.pid, untraced.why);
+		gt_complain(NAME, "process %d %s: %s", (int)untraced.pid,
+			    untraced.is_traced ? "stays traced" : "runs untraced", untraced.why);
+		if (untraced.is_traced)
+			continue;
 		snprintf(option, sizeof(option), "untraced=process %d: %s", (int)untraced.pid,
 			 untraced.why);
 		gt_session_lock_sink(recording->session);

@@ -414,7 +414,6 @@ int gt_arena_create_beside(struct gt_arena *arena, struct gt_arena *first,
 	madvise(arena->memory, arena->bytes, MADV_DONTDUMP);
 	fill_shared(arena);
 	arena->memory->tracing_on = __atomic_load_n(&first->memory->tracing_on, __ATOMIC_SEQ_CST);
-	copy_words(arena, first, arena->selected_offset, sizeof(struct graftrace_selected));
 	copy_words(arena, first, arena->rule_words_offset,
 		   GRAFTRACE_ARENA_WORDS * sizeof(uint64_t));
 	copy_words(arena, first, arena->trigger_hits_offset,

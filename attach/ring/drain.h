@@ -22,19 +22,19 @@ struct gt_live_writer {
 	struct gt_writer writer; /* first, next: kept up by gt_drain_scan */
 	uint32_t stream;	 /* of a free place: index + 1 of the next, 0 = none */
 	bool live;		 /* it still has the stream */
-	bool ended;		/* its thread has ended: what is ACTIVE is as finished as it gets */
-	bool in_ring;		/* ring modes, of one pass: there is something of it to be read */
-	bool told;		/* to the sink, as it is */
-	bool damaged;		/* its numbers were impossible: somebody has written over them */
-	uint64_t lost_events;	/* as its stream says */
-	uint64_t looked_ns;	/* when its numbers were read last */
-	uint64_t expected;	/* drain mode: next sequence for the sink */
-	uint64_t block;		/* number of its thread block, as it says; 0 = none yet */
-	uint64_t noted;		/* address of that, as its process's own memory confirms; 0 = not
+	bool ended;	      /* its thread has ended: what is ACTIVE is as finished as it gets */
+	bool in_ring;	      /* ring modes, of one pass: there is something of it to be read */
+	bool told;	      /* to the sink, as it is */
+	bool damaged;	      /* its numbers were impossible: somebody has written over them */
+	uint64_t lost_events; /* as its stream says */
+	uint64_t looked_ns;   /* when its numbers were read last */
+	uint64_t expected;    /* drain mode: next sequence for the sink */
+	uint64_t block;	      /* number of its thread block, as it says; 0 = none yet */
+	uint64_t noted;	      /* address of that, as its process's own memory confirms; 0 = not
 				 * looked for yet */
-	uint64_t gone_below;	/* none of its sub-buffers before that sequence is there any more */
-	uint32_t look;		/* the last one (drain_view.c); 0 = none was */
-	uint32_t found;		/* of it: the first of the writer's sub-buffers, index + 1; 0 = none */
+	uint64_t gone_below;  /* none of its sub-buffers before that sequence is there any more */
+	uint32_t look;	      /* the last one (drain_view.c); 0 = none was */
+	uint32_t found; /* of it: the first of the writer's sub-buffers, index + 1; 0 = none */
 	uint64_t found_below;	/* and the sequence up to which those are all that there are */
 	uint64_t start_time;	/* of the thread, /proc's starttime: tells it from a later one */
 	uint64_t waiting_since; /* ns; a hole is being waited for, or a sub-buffer is missing. 0 =

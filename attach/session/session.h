@@ -402,9 +402,11 @@ uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *
 bool gt_signal_is_crash(int signal);
 
 /* A process that runs untraced, and why: the image that it has executed, or a child (`children`)
- * that cannot be attached to. One of each reason. */
+ * that cannot be attached to; or one that is traced, but still shares memory with processes that have
+ * other credentials. One of each reason. */
 struct gt_session_untraced {
 	pid_t pid;
+	bool is_traced;
 	char why[300];
 };
 #define GT_SESSION_UNTRACED 16 /* that are noted: the first ones */

@@ -114,6 +114,8 @@ static int add_arena(struct gt_session *session, struct gt_credentials *credenti
 		gt_arena_destroy(&arena->shared);
 		return error;
 	}
+	for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
+		gt_session_list_threads(session, arena, which);
 	arena->credentials = *credentials;
 	*credentials = (struct gt_credentials){ 0 };
 	gt_live_target_add(&session->live, &arena->drain);

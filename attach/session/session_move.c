@@ -54,9 +54,9 @@ static void drop(struct gt_session *session, const struct gt_tracee *tracee)
 static void stay(struct gt_session *session, struct gt_tracee *tracee)
 {
 	tracee->stays = true;
-	gt_session_note_untraced(session, tracee->process.pid,
-				 "it has changed its credentials and still shares memory with "
-				 "others: it cannot be stopped");
+	gt_session_note_shared(session, tracee->process.pid,
+			       "it has changed its credentials and still shares memory with "
+			       "others: it cannot be stopped");
 }
 
 /* All of it out of the process. GT_EGONE: it has ended; else it was noted what stays. */
@@ -168,7 +168,7 @@ static bool move(struct gt_session *session, struct gt_tracee *tracee)
 	if ((error == GT_EAGAIN || error == GT_EBUSY) && tracee->moves_tried < TRIES)
 		return false;
 	if (gt_tracee_is_in_sandbox(tracee, &why)) {
-		gt_session_note_untraced(session, tracee->process.pid, why.text);
+		gt_session_note_shared(session, tracee->process.pid, why.text);
 		tracee->stays = true;
 	} else if (error == GT_EBUSY) {
 		stay(session, tracee);

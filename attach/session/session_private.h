@@ -129,6 +129,12 @@ struct gt_session_notes {
 	uint32_t attached_anew;
 };
 
+/* The lists of threads as they were last set, but for threads that have ended. By enum gt_session_list. */
+struct gt_session_listed {
+	uint32_t tids[2][GT_SESSION_THREADS];
+	uint32_t counts[2];
+};
+
 /* The session's time line. `first` is set at the start, the others by the thread that polls. */
 struct gt_session_times {
 	struct gt_instant first;
@@ -178,6 +184,7 @@ struct gt_session {
 	struct gt_session_switches switches;
 	struct gt_session_hits hits;
 	struct gt_session_notes notes;
+	struct gt_session_listed listed;
 	struct gt_session_times times;
 	struct gt_session_due due;
 	struct gt_session_watcher watcher;
@@ -199,7 +206,7 @@ void gt_session_end_arenas(struct gt_session *session);
 int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session_arena **arena,
 			struct gt_message *message);
 /* session_move.c. Gives processes that have changed their credentials another arena. Looks at a few at each
- * call, and only now and then. What cannot be moved is noted (gt_session_note_untraced). By the thread that
+ * call, and only now and then. What cannot be moved is noted (gt_session_note_untraced, _shared). By the thread that
  * polls. */
 void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns);
 /* session_attach.c. Attaches to one process more, which must not be in the list. By the thread that polls.
@@ -214,6 +221,9 @@ void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
  * now on, too. */
 void gt_session_take_threads(struct gt_session *session, pid_t tid,
 			     const struct gt_session_arena *from, struct gt_session_arena *arena);
+/* Writes the list into the arena, as it was last set. */
+void gt_session_list_threads(struct gt_session *session, const struct gt_session_arena *arena,
+			     enum gt_session_list which);
 /* Writes tracing_on into all arenas. Threads' stop words follow by gt_stop_words_write_host(). */
 void gt_session_write_tracing(struct gt_session *session, bool on);
 /* Finds the writers that are new in the arenas. 0; GT_ENOMEM: some are missing. */
@@ -320,6 +330,8 @@ void gt_session_watch_as_traced(struct gt_session *session);
 /* session_untraced.c. Notes that the process is not traced, and why; copies the text. A reason that was noted
  * before is not noted again; nor is what finds no room. */
 void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why);
+/* The same of one that stays traced, in memory that it shares with processes of other credentials. */
+void gt_session_note_shared(struct gt_session *session, pid_t pid, const char *why);
 /* session_deaths.c. Notes the death of a process that has ended, if a signal killed it. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
 

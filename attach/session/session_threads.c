@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads that are traced alone, or not: set_ftrace_pid and set_ftrace_notrace_pid of a session.
- * The lists lie in the arena (graftrace/selected.h), where new threads read them, and add
- * themselves if children follow.
+ * The lists lie in the arenas (graftrace/selected.h), where new threads read them, and add
+ * themselves if children follow. Any process can write anything into those of its own arena: what the
+ * host did not put there is believed of that arena's own threads only.
  */
 #define _GNU_SOURCE
 #include "attach/session/session.h"
 #include "attach/session/session_private.h"
+#include "attach/process/proc.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -68,6 +70,13 @@ static void set_threads(uint32_t *slots, const uint32_t *tids, uint32_t count)
 		graftrace_selected_add(slots, tids[i]);
 }
 
+void gt_session_list_threads(struct gt_session *session, const struct gt_session_arena *arena,
+			     enum gt_session_list which)
+{
+	set_threads(slots_of(arena, which), session->listed.tids[which],
+		    session->listed.counts[which]);
+}
+
 int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,
 			   const uint32_t *tids, uint32_t count, struct gt_message *message)
 {
@@ -77,8 +86,10 @@ int gt_session_set_threads(struct gt_session *session, enum gt_session_list whic
 		return gt_fail(message, GT_ENOSPC, "more than %u threads",
 			       (unsigned)GRAFTRACE_SELECTED_SLOTS);
 	pthread_mutex_lock(&session->lock);
+	memcpy(session->listed.tids[which], tids, count * sizeof(*tids));
+	session->listed.counts[which] = count;
 	for (uint32_t i = 0; i < session->arena_count; i++)
-		set_threads(slots_of(&session->arenas[i], which), tids, count);
+		gt_session_list_threads(session, &session->arenas[i], which);
 	__atomic_store_n(which == GT_SESSION_ONLY ? &memory->selected : &memory->left_out,
 			 count == 0 ? GRAFTRACE_LIST_NONE : use_of_lists(session),
 			 __ATOMIC_SEQ_CST);
@@ -112,13 +123,40 @@ static int by_number(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* Of further arenas; those of one differ. */
-static bool is_listed(const uint32_t *tids, uint32_t count, uint32_t tid, uint32_t arena)
+static bool is_listed(const uint32_t *tids, uint32_t count, uint32_t tid)
 {
-	for (uint32_t i = 0; arena && i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		if (tids[i] == tid)
 			return true;
 	return false;
+}
+
+/* Whether the thread is of a process that has that arena. */
+static bool is_of_arena(struct gt_session *session, uint32_t arena, uint32_t tid)
+{
+	char text[4096];
+	const struct gt_tracee *tracee;
+
+	if (!gt_proc_read(text, sizeof(text), "/proc/%u/status", tid))
+		return false;
+	tracee = gt_follow_find(session, (pid_t)gt_proc_field(text, "Tgid"));
+	return tracee && tracee->arena == arena;
+}
+
+/* Adds what threads of the arena have added to the list. */
+static uint32_t add_followers(struct gt_session *session, uint32_t arena,
+			      enum gt_session_list which, uint32_t *tids, uint32_t count)
+{
+	const uint32_t *slots = slots_of(&session->arenas[arena], which);
+
+	for (uint32_t i = 0; i < GRAFTRACE_SELECTED_SLOTS && count < GT_SESSION_THREADS; i++) {
+		uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
+
+		if (tid && !is_listed(tids, count, tid) &&
+		    (session->arena_count == 1 || is_of_arena(session, arena, tid)))
+			tids[count++] = tid;
+	}
+	return count;
 }
 
 _Static_assert(GT_SESSION_THREADS == GRAFTRACE_SELECTED_SLOTS, "as many as there can be");
@@ -126,25 +164,16 @@ _Static_assert(GT_SESSION_THREADS == GRAFTRACE_SELECTED_SLOTS, "as many as there
 uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
 			    uint32_t tids[GT_SESSION_THREADS])
 {
-	const uint32_t arenas = __atomic_load_n(&session->arena_count, __ATOMIC_ACQUIRE);
-	uint32_t count = 0, kept = 0;
+	uint32_t count;
 
-	/* Each number stands in all of them, but for those that came with their creators. */
-	for (uint32_t k = 0; k < arenas; k++) {
-		const uint32_t *slots = slots_of(&session->arenas[k], which);
-
-		for (uint32_t i = 0; i < GRAFTRACE_SELECTED_SLOTS; i++) {
-			uint32_t tid = __atomic_load_n(&slots[i], __ATOMIC_RELAXED);
-
-			if (tid && count < GT_SESSION_THREADS && !is_listed(tids, count, tid, k))
-				tids[count++] = tid;
-		}
-	}
+	pthread_mutex_lock(&session->lock);
+	count = session->listed.counts[which];
+	memcpy(tids, session->listed.tids[which], count * sizeof(*tids));
+	for (uint32_t k = 0; k < session->arena_count; k++)
+		count = add_followers(session, k, which, tids, count);
+	pthread_mutex_unlock(&session->lock);
 	qsort(tids, count, sizeof(*tids), by_number);
-	for (uint32_t i = 0; i < count; i++)
-		if (!kept || tids[kept - 1] != tids[i])
-			tids[kept++] = tids[i];
-	return kept;
+	return count;
 }
 
 int gt_session_thread(struct gt_session *session, enum gt_session_list which, uint32_t index,
@@ -170,6 +199,15 @@ static bool is_of_another(pid_t pid, pid_t tid)
 	       (syscall(SYS_tkill, tid, 0) == 0 || errno != ESRCH);
 }
 
+static void unlist(struct gt_session_listed *listed, uint32_t which, uint32_t tid)
+{
+	uint32_t *tids = listed->tids[which], *count = &listed->counts[which];
+
+	for (uint32_t i = 0; i < *count; i++)
+		while (i < *count && tids[i] == tid)
+			tids[i] = tids[--*count];
+}
+
 /* As Linux does for lists that children follow: who has ended is in them no longer. */
 void gt_session_forget_thread(struct gt_session *session, pid_t pid, uint32_t tid)
 {
@@ -178,6 +216,8 @@ void gt_session_forget_thread(struct gt_session *session, pid_t pid, uint32_t ti
 	if (!memory->children_follow || (!memory->selected && !memory->left_out) || !tid ||
 	    is_of_another(pid, (pid_t)tid))
 		return;
+	for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
+		unlist(&session->listed, which, tid);
 	for (uint32_t k = 0; k < session->arena_count; k++)
 		for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++) {
 			uint32_t *slots =

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why)
+static void note(struct gt_session *session, pid_t pid, bool is_traced, const char *why)
 {
 	struct gt_session_untraced *noted;
 
@@ -20,8 +20,19 @@ void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char 
 		return;
 	noted = &session->notes.untraced[session->notes.untraced_count++];
 	noted->pid = pid;
+	noted->is_traced = is_traced;
 	strncpy(noted->why, why, sizeof(noted->why) - 1);
 	noted->why[sizeof(noted->why) - 1] = 0;
+}
+
+void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why)
+{
+	note(session, pid, false, why);
+}
+
+void gt_session_note_shared(struct gt_session *session, pid_t pid, const char *why)
+{
+	note(session, pid, true, why);
 }
 
 bool gt_session_untraced(struct gt_session *session, uint32_t index,

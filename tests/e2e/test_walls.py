@@ -231,6 +231,27 @@ def test_a_worker_cannot_take_its_parents_thread_out_of_the_lists(graftrace, pla
         process.communicate(timeout=60)
 
 
+def test_a_worker_cannot_put_its_parents_thread_into_the_lists(graftrace, place, end):
+    """In memory that is its own it adds the parent to the threads that are traced; the file lists its own alone."""
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "-p", "function", "--", place / "privsep", "list")
+    try:
+        served = Served(process, port_of(process))
+        assert process.stdout.readline() == "lists\n"
+        parent = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+        worker = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0]
+        served.put("set_ftrace_pid", worker)
+        for _ in range(100):
+            assert served.get("set_ftrace_pid").split() == [worker]
+        assert served.ask("POST", "set_ftrace_pid", "999999\n")[0] == 204
+        assert served.get("set_ftrace_pid").split() == [worker, "999999"]
+        served.put("trace", "")
+        wait_until(lambda: f"-{worker} " in served.get("trace"), "calls of the worker")
+        assert f"-{parent} " not in served.get("trace")
+    finally:
+        end.touch()
+        process.communicate(timeout=60)
+
+
 @pytest.fixture(scope="module")
 def users(place):
     subprocess.run(["gcc", *FLAGS, str(PROGRAMS / "users.c"), "-o", str(place / "users")], check=True)

@@ -8,6 +8,8 @@
  *	privsep exec PROGRAM…	the worker executes a program
  *	privsep claim		the worker, once it has memory of its own, says that the parent's thread was one of its
  *				own and has ended, until a file "end" is there
+ *	privsep list		the worker puts the parent's thread into its own list of threads that are traced, until a
+ *				file "end" is there
  *	privsep look		says who it is, and which memory of the recorder's it has
  */
 #define _GNU_SOURCE
@@ -23,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <graftrace/arena.h>
+#include <graftrace/selected.h>
 #include "tests/programs/recorder_memory.h"
 
 #define USER 65534
@@ -81,16 +84,31 @@ __attribute__((noinline)) static void attack(struct graftrace_arena *arena, pid_
 	}
 }
 
+static const struct timespec moment = { 0, 2000000 };
+
+static void wait_for_own_memory(const char *what)
+{
+	const unsigned long from = arena_inode();
+	for (int sum = 0; arena_inode() == from; nanosleep(&moment, NULL))
+		sum = work(sum);
+	puts(what);
+	fflush(stdout);
+}
+
+__attribute__((noinline)) static void list(struct graftrace_arena *arena, pid_t parent)
+{
+	wait_for_own_memory("lists");
+	for (int sum = 0; access("end", F_OK) != 0; nanosleep(&moment, NULL)) {
+		graftrace_selected_add(graftrace_arena_selected(arena)->only, (uint32_t)parent);
+		sum = work(sum);
+	}
+}
+
 /* A stream after the other. */
 __attribute__((noinline)) static void claim(struct graftrace_arena *arena, pid_t parent)
 {
-	const unsigned long from = arena_inode();
-	struct timespec pause = { 0, 2000000 };
 	struct graftrace_stream *streams = graftrace_arena_streams(arena);
-	for (int sum = 0; arena_inode() == from; nanosleep(&pause, NULL))
-		sum = work(sum);
-	puts("claims");
-	fflush(stdout);
+	wait_for_own_memory("claims");
 	for (uint32_t i = 8; access("end", F_OK) != 0; i = i < 4000 ? i + 1 : 8) {
 		streams[i].pid = (uint32_t)getpid();
 		streams[i].tid = (uint32_t)parent;
@@ -100,7 +118,7 @@ __attribute__((noinline)) static void claim(struct graftrace_arena *arena, pid_t
 		if (arena->stream_next <= i)
 			arena->stream_next = i + 1;
 		__atomic_fetch_add(&arena->doorbell, 1, __ATOMIC_SEQ_CST);
-		nanosleep(&pause, NULL);
+		nanosleep(&moment, NULL);
 	}
 }
 
@@ -162,6 +180,8 @@ int main(int argc, char **argv)
 			try_to_write(arena);
 		else if (strcmp(argv[1], "claim") == 0)
 			claim(arena, parent);
+		else if (strcmp(argv[1], "list") == 0)
+			list(arena, parent);
 		else if (strcmp(argv[1], "exec") == 0)
 			execv(argv[2], argv + 2);
 		fflush(stdout);
