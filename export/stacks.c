@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/trace/merge.h"
+#include "core/trace/merge_fast.h"
 #include "port/host/memory.h"
 
 #define FIRST_LANES 64u
@@ -512,7 +512,7 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 	merge->tell_open = true;
 	reading->newest = 0;
 	reading->last_source = NULL;
-	while ((result = gt_merge_next(merge, &source)) > 0) {
+	while ((result = gt_merge_next_fast(merge, &source)) > 0) {
 		result = take(reading, source, from);
 		if (result < 0)
 			break;

@@ -9,6 +9,7 @@
  */
 #include "core/trace/merge.h"
 #include "core/trace/decode_fast.h"
+#include "core/trace/merge_fast.h"
 #include "core/trace/word_walk.h"
 
 /* Missing sub-buffers in a row after which a writer is given up: a file may state any numbers. */
@@ -279,17 +280,13 @@ static bool has_ended(struct gt_merge *merge, struct gt_source *source)
 	       writer.end != 0 && source->next_sequence >= writer.next && !source->growing;
 }
 
-/* A thread's record: where it was made, as far as switches tell. */
-static inline void place(struct gt_merge *merge, struct gt_source *source, struct gt_record *record)
+void gt_merge_move_off_cpu(struct gt_merge *merge, struct gt_source *source,
+			   struct gt_record *record)
 {
-	struct gt_off_cpu_follow *off = &source->off_cpu;
-	if (__builtin_expect(record->clock >= off->until, 0)) {
-		uint64_t ticks = gt_off_cpu_move(off, merge->target, source->tid, record->clock);
-		if (ticks && merge->no_sleep)
-			gt_off_cpu_take_out(&source->decode, record, ticks);
-	}
-	if (off->known)
-		record->cpu = off->time.cpu;
+	uint64_t ticks =
+		gt_off_cpu_move(&source->off_cpu, merge->target, source->tid, record->clock);
+	if (ticks && merge->no_sleep)
+		gt_off_cpu_take_out(&source->decode, record, ticks);
 }
 
 /* Decodes the next wanted record. 1: it is in *record; 0: there is none now. */
@@ -309,7 +306,7 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 				if (record->clock > merge->cut)
 					continue;
 				if (!source->decode.kernel)
-					place(merge, source, record);
+					gt_merge_place(merge, source, record);
 				else if (merge->no_sleep)
 					gt_off_cpu_take_out(&source->decode, record,
 							    gt_off_cpu_take(&merge->off_cpu,
@@ -593,6 +590,7 @@ static int make_cut(struct gt_merge *merge)
 void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter)
 {
 	merge->filter = filter && (gt_filter_is_needed(filter) || filter->tid) ? filter : NULL;
+	merge->straight = NULL;
 }
 
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
@@ -620,6 +618,7 @@ int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *
 	if (make_room(merge, 1) != GT_OK)
 		return GT_ENOMEM;
 	merge->wants_switches = !merge->switches;
+	merge->straight = NULL;
 	merge->window_count = count < GT_MERGE_WINDOWS ? count : GT_MERGE_WINDOWS;
 	for (uint32_t i = 0; i < merge->window_count; i++)
 		merge->windows[i] = windows[i];
@@ -697,23 +696,29 @@ static void tell_open_calls(struct gt_merge *merge)
 	}
 }
 
-int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
+/* Puts a source that has moved on into the heap if others are before it, and returns the first. */
+static struct gt_source *give_way(struct gt_merge *merge, struct gt_source *source)
 {
-	struct gt_source *source = merge->current;
-	merge->current = NULL;
-	if (merge->wants_switches)
-		begin_switches(merge);
-	if (source) {
-		if (!advance(merge, source)) {
-			merge->waiting_count += source->state == GT_SOURCE_WAITING;
-			source = NULL;
-		} else if (merge->heap_count && merge->heap[0]->key < source->key) {
-			struct gt_source *root = merge->heap[0];
-			merge->heap[0] = source;
-			sift_down(merge, 0);
-			source = root;
-		}
-	}
+	struct gt_source *root;
+	if (!merge->heap_count || merge->heap[0]->key >= source->key)
+		return source;
+	root = merge->heap[0];
+	merge->heap[0] = source;
+	sift_down(merge, 0);
+	return root;
+}
+
+/* May merge_fast.h go on with the source? A snapshot consumes nothing, and holds nothing. */
+static bool is_straight(const struct gt_merge *merge, const struct gt_source *source)
+{
+	return merge->mode == GT_MERGE_SNAPSHOT && !merge->filter && !merge->given &&
+	       !merge->cpus && source != merge->switches && source->fed && !source->has_ahead &&
+	       !source->decode.kernel;
+}
+
+/* Gives the source's record, or the first of the heap; source: not in the heap; or NULL. */
+static int give(struct gt_merge *merge, struct gt_source *source, struct gt_source **found)
+{
 	for (;;) {
 		if (source && source->state == GT_SOURCE_READY &&
 		    hold(merge, source, &source->record))
@@ -734,12 +739,39 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 		heap_pop(merge);
 	}
 	merge->current = source;
+	merge->straight = is_straight(merge, source) ? source : NULL;
 	*found = source;
 	return 1;
 }
 
+int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
+{
+	struct gt_source *source = merge->current;
+	merge->current = merge->straight = NULL;
+	if (merge->wants_switches)
+		begin_switches(merge);
+	if (source) {
+		if (advance(merge, source)) {
+			source = give_way(merge, source);
+		} else {
+			merge->waiting_count += source->state == GT_SOURCE_WAITING;
+			source = NULL;
+		}
+	}
+	return give(merge, source, found);
+}
+
+int gt_merge_give_way(struct gt_merge *merge, uint64_t words, struct gt_source **found)
+{
+	struct gt_source *source = merge->current;
+	source->before = (struct gt_merge_given){ source->fed_sequence, words };
+	merge->current = merge->straight = NULL;
+	return give(merge, give_way(merge, source), found);
+}
+
 const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source *source)
 {
+	merge->straight = NULL;
 	while (!source->has_ahead && decode(merge, source, &source->ahead))
 		source->has_ahead = hold(merge, source, &source->ahead);
 	return source->has_ahead ? &source->ahead : NULL;

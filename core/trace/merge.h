@@ -116,6 +116,7 @@ struct gt_merge {
 	struct gt_source **heap;
 	uint32_t heap_count;
 	struct gt_source *current;  /* of the last record that was given; not in the heap */
+	struct gt_source *straight; /* the same, if merge_fast.h may go on with it; else NULL */
 	struct gt_source *switches; /* its records are context switches; NULL: not wanted */
 	uint64_t switch_cursor;	    /* index of the target's next switch */
 	struct gt_merge_window windows[GT_MERGE_WINDOWS]; /* only switches of these; */

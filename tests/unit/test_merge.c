@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/trace/merge.h"
+#include "core/trace/merge_fast.h"
 #include "core/trace/word_walk.h"
 #include "port/host/memory.h"
 #include "tests/unit/fake_target.h"
@@ -306,6 +306,119 @@ static void what_is_overwritten_between_two_questions_is_told(void **state)
 	assert_int_equal(given + lost, 10);
 }
 
+/* Three threads that call and return by chance, each in several sub-buffers; the same for a seed. */
+static void call_by_chance(unsigned seed)
+{
+	struct builder *builders[3] = { 0 };
+	uint32_t open[3] = { 0 }, words[3] = { 0 };
+	uint64_t clock = 1000;
+
+	srand(seed);
+	for (unsigned i = 0; i < 3; i++)
+		fake_thread(&fake, i + 1, "t", clock);
+	for (unsigned step = 0; step < 600; step++) {
+		/* Runs of one thread, and quick changes. */
+		const unsigned i = step / 100 % 2 ? (unsigned)rand() % 3 : step / 30 % 3;
+		int64_t ticks;
+
+		if (!builders[i] || words[i]++ == 20) {
+			if (builders[i])
+				builder_close(builders[i]);
+			builders[i] = fake_sub_buffer_of(&fake, i, clock, i, 64);
+			builders[i]->sub_buffer->depth = open[i];
+			words[i] = 0;
+		}
+		clock += (uint64_t)rand() % 20;
+		ticks = (int64_t)(clock - builders[i]->clock);
+		if (open[i] > 0 && rand() % 2) {
+			builder_return(builders[i], open[i]--, ticks);
+		} else {
+			builder_entry(builders[i], ++open[i], ticks);
+		}
+	}
+}
+
+static void assert_same_record(const struct gt_source *one, const struct gt_source *other)
+{
+	const struct gt_record *a = &one->record, *b = &other->record;
+
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->clock, b->clock);
+	assert_int_equal(one->index, other->index);
+	assert_int_equal(one->record_sequence, other->record_sequence);
+	assert_int_equal(a->function, b->function);
+	assert_int_equal(a->depth, b->depth);
+	assert_int_equal(a->context, b->context);
+	assert_int_equal(a->cpu, b->cpu);
+	if (a->kind == GT_RECORD_RETURN) {
+		assert_int_equal(a->start, b->start);
+		assert_int_equal(a->children, b->children);
+		assert_int_equal(a->flags, b->flags);
+	}
+}
+
+static void assert_same_places(const struct gt_merge *one, const struct gt_merge *other)
+{
+	for (uint32_t i = 0; i < one->source_count; i++) {
+		const struct gt_merge_given a = gt_merge_shown(one, i);
+		const struct gt_merge_given b = gt_merge_shown(other, i);
+
+		assert_int_equal(a.sequence, b.sequence);
+		assert_int_equal(a.words, b.words);
+	}
+}
+
+/* Reads the target by both ways at once; returns how many records went by the straight line. */
+static unsigned read_both_ways(struct gt_filter *filter, bool tell_open)
+{
+	struct gt_merge plain, fast;
+	struct gt_source *one, *other;
+	unsigned straight = 0;
+	int found;
+
+	assert_int_equal(
+		gt_merge_init(&plain, &fake.target, &gt_host_memory, GT_MERGE_SNAPSHOT, filter), 0);
+	assert_int_equal(
+		gt_merge_init(&fast, &fake.target, &gt_host_memory, GT_MERGE_SNAPSHOT, filter), 0);
+	plain.tell_open = fast.tell_open = tell_open;
+	do {
+		const struct gt_source *before = fast.straight;
+
+		found = gt_merge_next(&plain, &one);
+		assert_int_equal(gt_merge_next_fast(&fast, &other), found);
+		straight += found > 0 && before == other;
+		if (found > 0)
+			assert_same_record(one, other);
+		assert_same_places(&plain, &fast);
+	} while (found > 0);
+	gt_merge_fini(&plain);
+	gt_merge_fini(&fast);
+	return straight;
+}
+
+static void the_straight_line_gives_the_same_records(void **state)
+{
+	for (unsigned seed = 1; seed <= 40; seed++) {
+		setup(state);
+		call_by_chance(seed);
+		/* With and without a cut before the end, calls that are open there too. */
+		clock_now = seed % 2 ? UINT64_MAX : 3000 + seed * 80;
+		assert_true(read_both_ways(NULL, seed % 3 == 0) > 10);
+		teardown(state);
+	}
+	setup(state);
+}
+
+static void a_filter_takes_every_record_off_the_straight_line(void **state)
+{
+	struct gt_filter filter = { .to_ns = 3000 };
+
+	(void)state;
+	call_by_chance(1);
+	clock_now = UINT64_MAX;
+	assert_int_equal(read_both_ways(&filter, true), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +434,8 @@ int main(void)
 		TEST(a_late_record_of_a_closed_sub_buffer_is_left_out),
 		TEST(records_of_the_function_tracer_are_cut_too),
 		TEST(what_is_overwritten_between_two_questions_is_told),
+		TEST(the_straight_line_gives_the_same_records),
+		TEST(a_filter_takes_every_record_off_the_straight_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
