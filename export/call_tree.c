@@ -136,7 +136,7 @@ int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top
 	return GT_OK;
 }
 
-int gt_tree_enter(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call)
+int gt_tree_enter(struct gt_tree *tree, const struct gt_lane *lane, uint32_t function)
 {
 	uint32_t *at = innermost(tree, lane->number), node;
 
@@ -144,7 +144,7 @@ int gt_tree_enter(struct gt_tree *tree, struct gt_lane *lane, const struct gt_st
 		return GT_ENOMEM;
 	if (lane->open > GT_TREE_DEPTH_MAX)
 		return GT_OK; /* its time is counted for the deepest node */
-	node = child_of(tree, *at, call->function);
+	node = child_of(tree, *at, function);
 	if (node == UINT32_MAX)
 		return GT_ENOMEM;
 	*at = node;

@@ -38,9 +38,21 @@ int gt_tree_init(struct gt_tree *tree, uint32_t function_end);
 /* From now on the lane's calls stand below a node of their own, a child of the root with `key` for
  * its function. *node is that node. GT_ENOMEM. */
 int gt_tree_split(struct gt_tree *tree, const struct gt_lane *lane, uint32_t key, uint32_t *node);
-int gt_tree_enter(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call);
+/* The lane's innermost call has been entered, one of `function`. GT_ENOMEM. */
+int gt_tree_enter(struct gt_tree *tree, const struct gt_lane *lane, uint32_t function);
 void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call,
 		   uint64_t end);
+/* For who keeps the sums: returns the node of the call that has just been removed from the lane, without
+ * counting it. Of a lane that was split. */
+static inline uint32_t gt_tree_pop(struct gt_tree *tree, const struct gt_lane *lane)
+{
+	uint32_t *at = &tree->lanes[lane->number], node = *at;
+
+	if (lane->open < GT_TREE_DEPTH_MAX)
+		*at = tree->nodes[node].parent;
+	return node;
+}
+
 /* Turned around: adds the call's time to the node of its function below the root, to that of its
  * caller below this one, and so on up the lane, with its own time. GT_ENOMEM. */
 int gt_tree_add_path(struct gt_tree *tree, const struct gt_lane *lane,

@@ -131,10 +131,9 @@ static uint32_t common_number(struct gt_diff_flame *flame, uint32_t function)
 static int enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
 {
 	struct gt_diff_flame *flame = user;
-	struct gt_stack_call common = *call;
+	uint32_t common = common_number(flame, call->function);
 
-	common.function = common_number(flame, call->function);
-	return common.function ? gt_tree_enter(&flame->tree, lane, &common) : GT_ENOMEM;
+	return common ? gt_tree_enter(&flame->tree, lane, common) : GT_ENOMEM;
 }
 
 static int leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)

@@ -40,7 +40,7 @@ static int enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
 {
 	struct graph *graph = user;
 
-	return gt_tree_enter(&graph->tree, lane, call);
+	return gt_tree_enter(&graph->tree, lane, call->function);
 }
 
 static int leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)

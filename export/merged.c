@@ -13,7 +13,7 @@ int gt_merged_enter(struct gt_export *export, struct gt_lane *lane, struct gt_st
 {
 	struct gt_merged *merged = export->state;
 
-	return gt_tree_enter(&merged->tree, lane, call);
+	return gt_tree_enter(&merged->tree, lane, call->function);
 }
 
 int gt_merged_leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,

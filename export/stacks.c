@@ -203,23 +203,24 @@ static char *values_of(struct reading *reading, const struct gt_lane *lane,
 static int leave_with(struct reading *reading, struct gt_lane *lane, uint64_t clock, uint8_t flags,
 		      const char *result)
 {
-	struct gt_stack_call call = lane->calls[--lane->open];
+	/* Read where it stands: nothing is entered in its place before this function returns. */
+	struct gt_stack_call *call = &lane->calls[--lane->open];
 	uint64_t end = forward(lane, clock);
 	int error = GT_OK;
 
-	call.result = result;
-	call.flags |= flags;
+	call->result = result;
+	call->flags |= flags;
 	if (lane->open > 0)
-		lane->calls[lane->open - 1].children += end - call.start;
-	if (!reading->sink) {
-		free(call.arguments);
-		return GT_OK;
+		call[-1].children += end - call->start;
+	if (reading->sink) {
+		*(call->flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN)
+			  ? &reading->report->without_return
+			  : &reading->report->calls) += 1;
+		if (reading->sink->leave)
+			error = reading->sink->leave(reading->sink->user, lane, call, end);
 	}
-	*(call.flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN) ? &reading->report->without_return
-							    : &reading->report->calls) += 1;
-	if (reading->sink->leave)
-		error = reading->sink->leave(reading->sink->user, lane, &call, end);
-	free(call.arguments);
+	if (call->arguments)
+		free(call->arguments);
 	return error;
 }
 

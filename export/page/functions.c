@@ -20,18 +20,6 @@ int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target
 	return functions->numbers && functions->table ? GT_OK : GT_ENOMEM;
 }
 
-/* Returns the slot of a number, or a free one. */
-static struct gt_page_number *number_at(const struct gt_page_functions *functions, uint32_t number)
-{
-	for (uint32_t at = number * 0x9e3779b1u;; at++) {
-		struct gt_page_number *found =
-			&functions->numbers[at & (functions->number_size - 1)];
-
-		if (found->item == 0 || found->number == number)
-			return found;
-	}
-}
-
 /* Notes the item of a number that is looked up for the first time. */
 static int note_number(struct gt_page_functions *functions, uint32_t number, uint32_t item)
 {
@@ -47,10 +35,10 @@ static int note_number(struct gt_page_functions *functions, uint32_t number, uin
 		functions->number_size = old_size * 2;
 		for (uint32_t i = 0; i < old_size; i++)
 			if (old[i].item != 0)
-				*number_at(functions, old[i].number) = old[i];
+				*gt_page_number_at(functions, old[i].number) = old[i];
 		free(old);
 	}
-	*number_at(functions, number) = (struct gt_page_number){ number, item };
+	*gt_page_number_at(functions, number) = (struct gt_page_number){ number, item };
 	functions->number_count++;
 	return GT_OK;
 }
@@ -96,11 +84,6 @@ static int grow(struct gt_page_functions *functions)
 	return GT_OK;
 }
 
-uint32_t gt_page_functions_known(const struct gt_page_functions *functions, uint32_t number)
-{
-	return number_at(functions, number)->item - 1;
-}
-
 uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t number)
 {
 	struct gt_page_function made = { .minimum = UINT64_MAX, .target_number = number };
@@ -144,8 +127,6 @@ void gt_page_function_note_slow(struct gt_page_function *function, const struct 
 {
 	uint32_t at = function->slow_count;
 
-	if (at == GT_PAGE_SLOWEST && slow->took <= function->slow[at - 1].took)
-		return;
 	if (at == GT_PAGE_SLOWEST)
 		at--;
 	else
@@ -155,7 +136,8 @@ void gt_page_function_note_slow(struct gt_page_function *function, const struct 
 	function->slow[at] = *slow;
 }
 
-int gt_page_function_add_cpu(struct gt_page_function *function, uint32_t cpu, uint64_t self_ticks)
+int gt_page_function_add_cpu_slow(struct gt_page_function *function, uint32_t cpu,
+				  uint64_t self_ticks)
 {
 	if (cpu >= GT_PAGE_CPUS)
 		return GT_OK;

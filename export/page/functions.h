@@ -54,15 +54,53 @@ struct gt_page_functions {
 
 /* GT_ENOMEM. */
 int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target);
+
+/* The slot of a number, or a free one. */
+static inline struct gt_page_number *gt_page_number_at(const struct gt_page_functions *functions,
+						       uint32_t number)
+{
+	for (uint32_t at = number * 0x9e3779b1u;; at++) {
+		struct gt_page_number *found =
+			&functions->numbers[at & (functions->number_size - 1)];
+
+		if (found->item == 0 || found->number == number)
+			return found;
+	}
+}
+
 /* The item of the target's function; UINT32_MAX: it is not known yet. */
-uint32_t gt_page_functions_known(const struct gt_page_functions *functions, uint32_t number);
+static inline uint32_t gt_page_functions_known(const struct gt_page_functions *functions,
+					       uint32_t number)
+{
+	return gt_page_number_at(functions, number)->item - 1;
+}
+
 /* The same, of one that was not known: makes the item if there is none. If there is no room for it,
  * the items are moved. UINT32_MAX: no memory. */
 uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t number);
 void gt_page_functions_fini(struct gt_page_functions *functions);
 
-/* Puts a call among the slowest, if it is one. */
+/* Is a call that took so long one of the slowest by now? */
+static inline bool gt_page_function_is_slow(const struct gt_page_function *function, uint64_t took)
+{
+	return function->slow_count < GT_PAGE_SLOWEST ||
+	       took > function->slow[GT_PAGE_SLOWEST - 1].took;
+}
+
+/* Puts such a call among them. */
 void gt_page_function_note_slow(struct gt_page_function *function, const struct gt_page_slow *slow);
-int gt_page_function_add_cpu(struct gt_page_function *function, uint32_t cpu, uint64_t self_ticks);
+
+int gt_page_function_add_cpu_slow(struct gt_page_function *function, uint32_t cpu,
+				  uint64_t self_ticks);
+
+/* GT_ENOMEM. */
+static inline int gt_page_function_add_cpu(struct gt_page_function *function, uint32_t cpu,
+					   uint64_t self_ticks)
+{
+	if (cpu >= function->cpu_count)
+		return gt_page_function_add_cpu_slow(function, cpu, self_ticks);
+	function->cpu_self[cpu] += self_ticks;
+	return GT_OK;
+}
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include "export/page/page_private.h"
 
-#define BATCH	      512u
+#define BATCH	      2048u
 #define BATCHES	      8u
 #define FINISHERS_MAX 8u
 
@@ -91,63 +91,81 @@ static void *help(void *data)
 	return NULL;
 }
 
+/* The batch that the reader fills. `given` changes in the reader's thread only. */
+static struct batch *filled_batch(struct gt_page_helper *helper)
+{
+	return &helper->batches[helper->given % BATCHES];
+}
+
+static void fill_batch(struct gt_page *page, struct gt_page_helper *helper)
+{
+	page->next_left = filled_batch(helper)->left;
+	page->left_end = page->next_left + BATCH;
+}
+
+static void fill_alone(struct gt_page *page)
+{
+	page->next_left = &page->alone;
+	page->left_end = page->next_left + 1;
+}
+
 void gt_page_helper_start(struct gt_page *page)
 {
-	struct gt_page_helper *helper = usable_cpus() > 1 ? malloc(sizeof(*helper)) : NULL;
+	bool is_wanted = !page->options.one_thread && usable_cpus() > 1;
+	struct gt_page_helper *helper = is_wanted ? malloc(sizeof(*helper)) : NULL;
 
+	fill_alone(page);
 	if (!helper)
 		return;
 	helper->page = page;
 	helper->given = helper->done = 0;
 	helper->ends = false;
 	helper->error = GT_OK;
-	helper->batches[0].count = 0;
 	pthread_mutex_init(&helper->lock, NULL);
 	pthread_cond_init(&helper->changed, NULL);
-	page->helper = helper;
-	if (start_thread(&helper->thread, help, helper) == 0)
+	if (start_thread(&helper->thread, help, helper) == 0) {
+		page->helper = helper;
+		fill_batch(page, helper);
 		return;
+	}
 	pthread_cond_destroy(&helper->changed);
 	pthread_mutex_destroy(&helper->lock);
 	free(helper);
-	page->helper = NULL;
 }
 
 /* Hands over the batch that is being filled; returns when no more than `behind` are not added. */
-static int give_batch(struct gt_page_helper *helper, uint64_t behind)
+static int give_batch(struct gt_page *page, uint64_t behind)
 {
+	struct gt_page_helper *helper = page->helper;
+	struct batch *batch = filled_batch(helper);
 	int error;
 
+	batch->count = (uint32_t)(page->next_left - batch->left);
 	pthread_mutex_lock(&helper->lock);
-	if (helper->batches[helper->given % BATCHES].count > 0) {
+	if (batch->count > 0) {
 		helper->given++;
 		pthread_cond_broadcast(&helper->changed);
 	}
 	while (helper->given - helper->done > behind)
 		pthread_cond_wait(&helper->changed, &helper->lock);
 	error = helper->error;
-	helper->batches[helper->given % BATCHES].count = 0;
 	pthread_mutex_unlock(&helper->lock);
+	fill_batch(page, helper);
 	return error;
 }
 
-int gt_page_helper_give(struct gt_page *page, const struct gt_page_left *left)
+int gt_page_helper_give_slow(struct gt_page *page)
 {
-	struct gt_page_helper *helper = page->helper;
-	struct batch *batch;
-
-	if (!helper)
-		return gt_page_add_left(page, left);
-	/* `given` changes in this thread only. */
-	batch = &helper->batches[helper->given % BATCHES];
-	batch->left[batch->count++] = *left;
-	return batch->count == BATCH ? give_batch(helper, BATCHES - 1) : GT_OK;
+	if (page->helper)
+		return give_batch(page, BATCHES - 1);
+	fill_alone(page);
+	return gt_page_add_left(page, &page->alone);
 }
 
 void gt_page_helper_wait(struct gt_page *page)
 {
 	if (page->helper)
-		give_batch(page->helper, 0);
+		give_batch(page, 0);
 }
 
 int gt_page_helper_end(struct gt_page *page)
@@ -157,7 +175,7 @@ int gt_page_helper_end(struct gt_page *page)
 
 	if (!helper)
 		return GT_OK;
-	error = give_batch(helper, 0);
+	error = give_batch(page, 0);
 	pthread_mutex_lock(&helper->lock);
 	helper->ends = true;
 	pthread_cond_broadcast(&helper->changed);
@@ -167,6 +185,7 @@ int gt_page_helper_end(struct gt_page *page)
 	pthread_mutex_destroy(&helper->lock);
 	free(helper);
 	page->helper = NULL;
+	fill_alone(page);
 	return error;
 }
 

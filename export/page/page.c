@@ -30,6 +30,7 @@ static void forget(struct gt_page *page)
 	free(page->lanes);
 	free(page->node_again);
 	free(page->node_off);
+	free(page->node_sums);
 	free(page->moments);
 	memset((char *)page + offsetof(struct gt_page, start), 0,
 	       offsetof(struct gt_page, has_off_cpu) - offsetof(struct gt_page, start));
@@ -60,8 +61,7 @@ int gt_page_create(const struct gt_page_options *options, struct gt_page **page_
 		return GT_ENOMEM;
 	}
 	page->has_off_cpu = gt_target_has_off_cpu(options->target);
-	if (!options->one_thread)
-		gt_page_helper_start(page);
+	gt_page_helper_start(page);
 	*page_out = page;
 	return GT_OK;
 }
@@ -189,15 +189,12 @@ static int know_nodes(struct gt_page *page)
 	return GT_OK;
 }
 
-/* The time that the thread was off the CPU since its last record belongs to the innermost call. */
-static int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_t open,
-			uint64_t clock)
+static int take_off_cpu_slow(struct gt_page *page, struct gt_page_lane *lane, uint32_t open,
+			     uint64_t clock)
 {
 	struct gt_page_thread *thread = &page->threads[lane->thread];
 	uint64_t ticks;
 
-	if (!page->has_off_cpu)
-		return GT_OK;
 	if (open >= lane->off_room) {
 		uint32_t room = open + 16;
 		struct gt_page_off *off = realloc(lane->off, room * sizeof(*off));
@@ -214,6 +211,16 @@ static int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_
 	if (open > 0)
 		lane->off[open - 1].own += ticks;
 	return GT_OK;
+}
+
+/* The time that the thread was off the CPU since its last record belongs to the innermost call. */
+static inline int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, uint32_t open,
+			       uint64_t clock)
+{
+	return !page->has_off_cpu || (open < lane->off_room &&
+				      clock < page->threads[lane->thread].off_cpu.until)
+		       ? GT_OK
+		       : take_off_cpu_slow(page, lane, open, clock);
 }
 
 /* If it is unknown when the recording began, times count from the first record. */
@@ -240,20 +247,18 @@ static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	struct gt_page *page = user;
 	struct gt_page_lane *own = lane_of(page, lane);
 	uint32_t function = find_function(page, call->function);
-	struct gt_stack_call named = *call;
 	int error;
 
 	if (function == UINT32_MAX || function + 1 >= GT_BOX_FUNCTIONS)
 		return GT_ENOMEM;
 	begin_at(page, call->start);
-	named.function = function + 1;
 	call->user = (void *)(uintptr_t)function;
 	error = take_off_cpu(page, own, lane->open - 1, call->start);
 	if (error == GT_OK && page->has_off_cpu)
 		own->off[lane->open - 1] = (struct gt_page_off){ 0, 0 };
 	if (error == GT_OK)
-		error = gt_tree_enter(&page->tree, lane, &named);
-	if (error == GT_OK)
+		error = gt_tree_enter(&page->tree, lane, function + 1);
+	if (error == GT_OK && page->node_known < page->tree.count)
 		error = know_nodes(page);
 	if (error == GT_OK && atomic_load_explicit(&page->stopped, memory_order_relaxed))
 		error = GT_EAGAIN;
@@ -262,10 +267,11 @@ static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 }
 
 /* Is a call of the same function around the one that has ended? */
-static bool is_again(const struct gt_page *page, const struct gt_lane *lane, void *function)
+static bool is_again(const struct gt_page *page, const struct gt_lane *lane, uint32_t node,
+		     void *function)
 {
 	if (lane->open < GT_TREE_DEPTH_MAX)
-		return page->node_again[page->tree.lanes[lane->number]];
+		return page->node_again[node];
 	for (uint32_t i = lane->open; i > 0; i--)
 		if (lane->calls[i - 1].user == function)
 			return true;
@@ -276,18 +282,8 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 {
 	struct gt_page *page = user;
 	struct gt_page_lane *own = lane_of(page, lane);
+	struct gt_page_left *left = page->next_left; /* filled in where it is handed over */
 	struct gt_page_off off = { 0, 0 };
-	struct gt_page_left left = {
-		.start = call->start,
-		.took = end - call->start,
-		.self = gt_export_self(call, end),
-		.lane = (uint32_t)(uintptr_t)lane->user,
-		.function = (uint32_t)(uintptr_t)call->user,
-		.depth = lane->open,
-		.cpu = call->cpu,
-		.flags = call->flags,
-		.again = is_again(page, lane, call->user),
-	};
 	int error = take_off_cpu(page, own, lane->open + 1, end);
 
 	if (error != GT_OK)
@@ -297,13 +293,22 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 		if (lane->open > 0)
 			own->off[lane->open - 1].callees += off.own + off.callees;
 	}
-	left.off = off.own < left.self ? off.own : left.self;
+	left->start = call->start;
+	left->took = end - call->start;
+	left->self = gt_export_self(call, end);
+	left->off = off.own;
+	left->lane = (uint32_t)(uintptr_t)lane->user;
+	left->function = (uint32_t)(uintptr_t)call->user;
+	left->depth = lane->open;
+	left->cpu = call->cpu;
+	left->flags = call->flags;
+	left->node = gt_tree_pop(&page->tree, lane);
+	left->again = is_again(page, lane, left->node, call->user);
 	memcpy(own->name, lane->name, sizeof(own->name));
-	page->node_off[page->tree.lanes[lane->number]] += off.own;
-	gt_tree_leave(&page->tree, lane, call, end);
-	error = gt_page_add_values(page, left.lane, left.depth, left.start, call->arguments,
-				   call->result);
-	return error == GT_OK ? gt_page_helper_give(page, &left) : error;
+	if (call->arguments || call->result)
+		error = gt_page_add_values(page, left->lane, left->depth, left->start,
+					   call->arguments, call->result);
+	return error == GT_OK ? gt_page_helper_give(page) : error;
 }
 
 /* Takes marks and losses while there is room; counts calls of which only the entry is recorded. */
@@ -376,6 +381,15 @@ static void finish_sums(struct gt_page *page)
 {
 	struct gt_tree_node *nodes = page->tree.nodes;
 
+	for (uint32_t i = 0; i < page->node_sum_room && i < page->node_known; i++) {
+		nodes[i].calls = page->node_sums[i].calls;
+		nodes[i].total = page->node_sums[i].total;
+		nodes[i].self = page->node_sums[i].self;
+		page->node_off[i] = page->node_sums[i].off;
+	}
+	free(page->node_sums);
+	page->node_sums = NULL;
+	page->node_sum_room = 0;
 	for (uint32_t i = 0; i < page->functions.count; i++)
 		page->functions.items[i].calls += page->functions.items[i].entries_only;
 	for (uint32_t i = 0; i < page->lane_count; i++) {

@@ -49,10 +49,18 @@ struct gt_page_lane {
 /* A call that has ended, for the sums and the boxes. Times in ticks. */
 struct gt_page_left {
 	uint64_t start, took, self;
-	uint64_t off; /* of `self`, off the CPU */
+	uint64_t
+		off; /* off the CPU in its own time, as the switches tell: may be more than `self` */
 	uint32_t lane, function, depth, cpu;
+	uint32_t node; /* in the tree */
 	uint8_t flags; /* enum gt_stack_flags */
 	bool again;    /* a call of the same function is around it */
+};
+
+/* Sums of a node of the tree, in ticks, while calls are added: the nodes are the reader's then. */
+struct gt_page_node_sum {
+	uint64_t calls, total, self;
+	uint64_t off; /* off the CPU in its own time */
 };
 
 struct gt_page_moment {
@@ -109,10 +117,15 @@ struct gt_page {
 	uint64_t grain;	     /* ns; calls that are shorter are kept together; 0: none are */
 	uint64_t too_deep;   /* calls that are in no track */
 	uint32_t lanes_used; /* lanes[0 … lanes_used - 1] may have boxes */
+	uint32_t node_sum_room;
+	struct gt_page_node_sum *node_sums; /* by node; NULL again when they are in the tree */
 	char apart_behind[GT_PAGE_CACHE_LINE];
 	/* … to here; all zero to begin with. */
 	bool has_off_cpu;
 	struct gt_page_helper *helper; /* NULL: there is none (helper.c) */
+	/* Where the next call that has ended goes, and one past the last of these places. */
+	struct gt_page_left *next_left, *left_end;
+	struct gt_page_left alone; /* the only place without a helper */
 	atomic_bool stopped;
 	_Atomic uint64_t entered;
 	atomic_bool ready;
@@ -137,11 +150,16 @@ static inline uint64_t gt_page_at(const struct gt_page *page, uint64_t clock)
 /* Adds a call that has ended to the sums and the boxes. GT_ENOMEM. */
 int gt_page_add_left(struct gt_page *page, const struct gt_page_left *left);
 
-/* A thread that adds the calls that the reader has ended, behind it. If it cannot be made, the
- * reader does all by itself. */
+/* A thread that adds the calls that the reader has ended, behind it. If it cannot be made or is not
+ * wanted, the reader does all by itself. */
 void gt_page_helper_start(struct gt_page *page);
-/* Hands over a call; or adds it, without a helper. GT_ENOMEM, also for one before. */
-int gt_page_helper_give(struct gt_page *page, const struct gt_page_left *left);
+int gt_page_helper_give_slow(struct gt_page *page);
+/* Hands over the call that was filled into `next_left`; or adds it, without a helper. GT_ENOMEM, also
+ * for one before. */
+static inline int gt_page_helper_give(struct gt_page *page)
+{
+	return ++page->next_left == page->left_end ? gt_page_helper_give_slow(page) : GT_OK;
+}
 /* Returns when all that was handed over is added: then arrays of the page can be moved. */
 void gt_page_helper_wait(struct gt_page *page);
 /* The same, and ends the thread. GT_ENOMEM: not all could be added. */

@@ -55,21 +55,49 @@ static int add_box(struct gt_page *page, struct gt_page_lane *lane, uint32_t dep
 	return error;
 }
 
+static int grow_node_sums(struct gt_page *page, uint32_t node)
+{
+	uint32_t room = page->node_sum_room ? page->node_sum_room : 512;
+	struct gt_page_node_sum *sums;
+
+	while (room <= node)
+		room *= 2;
+	sums = realloc(page->node_sums, room * sizeof(*sums));
+	if (!sums)
+		return GT_ENOMEM;
+	memset(sums + page->node_sum_room, 0, (room - page->node_sum_room) * sizeof(*sums));
+	page->node_sums = sums;
+	page->node_sum_room = room;
+	return GT_OK;
+}
+
+/* Adds a call to its node, as gt_tree_leave does: too deep ones count for the deepest node. */
+static int add_to_node(struct gt_page *page, const struct gt_page_left *left)
+{
+	struct gt_page_node_sum *sum;
+
+	if (left->node >= page->node_sum_room && grow_node_sums(page, left->node) != GT_OK)
+		return GT_ENOMEM;
+	sum = &page->node_sums[left->node];
+	sum->off += left->off;
+	if (left->depth >= GT_TREE_DEPTH_MAX)
+		return GT_OK;
+	sum->calls++;
+	sum->total += left->took;
+	sum->self += left->depth + 1 == GT_TREE_DEPTH_MAX ? left->took : left->self;
+	return GT_OK;
+}
+
 /* Adds a call that returned to the sums. */
 static int add_sums(struct gt_page *page, struct gt_page_lane *lane,
 		    const struct gt_page_left *left, const struct gt_box *box)
 {
 	struct gt_page_function *function = &page->functions.items[left->function];
-	const struct gt_page_slow slow = {
-		.start = box->start,
-		.took = box->took,
-		.lane = left->lane,
-		.depth = left->depth,
-	};
+	uint64_t off = left->off < left->self ? left->off : left->self;
 
 	function->returned++;
 	function->self += left->self;
-	function->self_off += left->off;
+	function->self_off += off;
 	if (!left->again)
 		function->total += left->took;
 	if (left->took < function->minimum)
@@ -78,9 +106,15 @@ static int add_sums(struct gt_page *page, struct gt_page_lane *lane,
 		function->maximum = left->took;
 	function->self_upper += (left->flags & GT_STACK_SELF_UPPER) != 0;
 	lane->self += left->self;
-	lane->self_off += left->off;
-	gt_page_function_note_slow(function, &slow);
-	return gt_histogram_add(&function->times, slow.took)
+	lane->self_off += off;
+	if (gt_page_function_is_slow(function, box->took))
+		gt_page_function_note_slow(function, &(struct gt_page_slow){
+							     .start = box->start,
+							     .took = box->took,
+							     .lane = left->lane,
+							     .depth = left->depth,
+						     });
+	return gt_histogram_add(&function->times, box->took)
 		       ? gt_page_function_add_cpu(function, left->cpu, left->self)
 		       : GT_ENOMEM;
 }
@@ -97,8 +131,10 @@ int gt_page_add_left(struct gt_page *page, const struct gt_page_left *left)
 		.flags = (has_no_return ? GT_BOX_NO_RETURN : 0) |
 			 (left->flags & GT_STACK_NO_ENTRY ? GT_BOX_NO_ENTRY : 0),
 	};
-	int error = GT_OK;
+	int error = add_to_node(page, left);
 
+	if (error != GT_OK)
+		return error;
 	box.busy = box.weight = box.took;
 	if (left->lane >= page->lanes_used)
 		page->lanes_used = left->lane + 1;

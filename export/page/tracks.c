@@ -63,22 +63,24 @@ static void put_box(struct gt_track_level *level, size_t index, const struct gt_
 	};
 }
 
-static struct gt_box box_at(const struct gt_track_level *level, size_t index)
+static inline struct gt_box single_at(const struct gt_track_level *level, size_t index)
 {
+	const struct single *single = (const struct single *)level->boxes + index;
 	struct gt_box box;
 
-	if (level->grain == 0) {
-		const struct single *single = (const struct single *)level->boxes + index;
+	box.start = (uint64_t)single->start_high << 32 | single->start_low;
+	box.took = (uint64_t)single->took_high << 32 | single->took_low;
+	box.busy = box.weight = box.took;
+	box.function = single->function & (GT_BOX_FUNCTIONS - 1);
+	box.flags = single->function >> 30;
+	box.count = 1;
+	return box;
+}
 
-		box.start = (uint64_t)single->start_high << 32 | single->start_low;
-		box.took = (uint64_t)single->took_high << 32 | single->took_low;
-		box.busy = box.weight = box.took;
-		box.function = single->function & (GT_BOX_FUNCTIONS - 1);
-		box.flags = single->function >> 30;
-		box.count = 1;
-		return box;
-	}
+static struct gt_box joined_at(const struct gt_track_level *level, size_t index)
+{
 	const struct joined *joined = (const struct joined *)level->boxes + index;
+	struct gt_box box;
 
 	box.start = (uint64_t)joined->start_high << 32 | joined->start_low;
 	box.took = (uint64_t)joined->took_high << 32 | joined->took_low;
@@ -90,12 +92,16 @@ static struct gt_box box_at(const struct gt_track_level *level, size_t index)
 	return box;
 }
 
-bool gt_box_join(struct gt_box *box, const struct gt_box *next, uint64_t grain)
+static inline struct gt_box box_at(const struct gt_track_level *level, size_t index)
+{
+	return level->grain == 0 ? single_at(level, index) : joined_at(level, index);
+}
+
+/* Makes `next` a part of the box. */
+static inline void join(struct gt_box *box, const struct gt_box *next)
 {
 	uint64_t end = next->start + next->took;
 
-	if (box->took >= grain || next->took >= grain || box->start / grain != next->start / grain)
-		return false;
 	/* The majority vote of Boyer and Moore, by time. */
 	if (next->function == box->function) {
 		box->weight += next->weight;
@@ -110,6 +116,13 @@ bool gt_box_join(struct gt_box *box, const struct gt_box *next, uint64_t grain)
 	box->flags = 0;
 	if (end > box->start + box->took)
 		box->took = end - box->start;
+}
+
+bool gt_box_join(struct gt_box *box, const struct gt_box *next, uint64_t grain)
+{
+	if (box->took >= grain || next->took >= grain || box->start / grain != next->start / grain)
+		return false;
+	join(box, next);
 	return true;
 }
 
@@ -162,30 +175,37 @@ int gt_track_add(struct gt_track *track, const struct gt_box *box, uint64_t grai
 					   : append_joined(&track->levels[0], box);
 }
 
-size_t gt_track_count(const struct gt_track *track)
+/* As gt_box_join box by box, with one division for each box that is made: all boxes pass here. A box is
+ * packed once, when the next one does not join it: packing rounds, too. */
+static inline __attribute__((always_inline)) int
+join_boxes(const struct gt_track_level *from, struct gt_track_level *to,
+	   struct gt_box (*at)(const struct gt_track_level *level, size_t index))
 {
-	return track->level_count ? track->levels[0].count : 0;
-}
-
-/* Joins the boxes of `from` into those of `to`, which has none. A box is packed once, when the next
- * one does not join it: packing rounds, and takes most of the time. */
-static int join_level(const struct gt_track_level *from, struct gt_track_level *to)
-{
-	struct gt_box joined;
+	const uint64_t grain = to->grain;
+	struct gt_box joined = at(from, 0);
+	uint64_t begin = joined.start - joined.start % grain;
 	int error = GT_OK;
 
-	if (from->count == 0)
-		return GT_OK;
-	joined = box_at(from, 0);
 	for (size_t i = 1; i < from->count && error == GT_OK; i++) {
-		struct gt_box box = box_at(from, i);
+		struct gt_box box = at(from, i);
 
-		if (gt_box_join(&joined, &box, to->grain))
+		if (joined.took < grain && box.took < grain && box.start - begin < grain) {
+			join(&joined, &box);
 			continue;
+		}
 		error = append(to, &joined);
 		joined = box;
+		begin = box.start - box.start % grain;
 	}
 	return error == GT_OK ? append(to, &joined) : error;
+}
+
+/* Joins the boxes of `from` into those of `to`, which has none. */
+static int join_level(const struct gt_track_level *from, struct gt_track_level *to)
+{
+	if (from->count == 0)
+		return GT_OK;
+	return from->grain == 0 ? join_boxes(from, to, single_at) : join_boxes(from, to, joined_at);
 }
 
 /* Frees memory that is not used. */

@@ -45,7 +45,11 @@ bool gt_box_join(struct gt_box *box, const struct gt_box *next, uint64_t grain);
 /* Adds a box behind the others. grain: that of the level, as gt_track_coarsen has left it, or 0.
  * GT_ENOMEM. */
 int gt_track_add(struct gt_track *track, const struct gt_box *box, uint64_t grain);
-size_t gt_track_count(const struct gt_track *track);
+static inline size_t gt_track_count(const struct gt_track *track)
+{
+	return track->level_count ? track->levels[0].count : 0;
+}
+
 /* Draws calls shorter than the grain together, for good: takes less memory. Before gt_track_finish.
  * GT_ENOMEM. */
 int gt_track_coarsen(struct gt_track *track, uint64_t grain);

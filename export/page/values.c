@@ -32,8 +32,6 @@ int gt_page_add_values(struct gt_page *page, uint32_t lane, uint32_t depth, uint
 		.has_result = result != NULL,
 	};
 
-	if (!arguments && !result)
-		return GT_OK;
 	if (page->value_count == GT_PAGE_VALUES) {
 		page->values_left_out++;
 		return GT_OK;

@@ -262,6 +262,24 @@ static void self_times_are_by_lane(void **state)
 	expect("\"bars\":[[0,1640,[1600,40,0]]]");
 }
 
+/* 600 calls, each two ticks longer than the one in it: the tree has 512 nodes. */
+static void time_of_calls_too_deep_for_the_tree_is_the_deepest_nodes(void **state)
+{
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "deep", 1000), 1000, 0, 1200);
+
+	(void)state;
+	for (unsigned i = 0; i < 600; i++)
+		builder_entry(b, 1 + i % 2, 1);
+	for (unsigned i = 600; i-- > 0;)
+		builder_return(b, 1 + i % 2, 1);
+	builder_close(b);
+	read_page(0);
+	assert_int_equal(ask("selftimes", NULL, NULL, NULL, NULL, NULL, NULL), GT_OK);
+	/* 256 nodes of f1; 255 of f2, and the deepest, with all that is in its call. */
+	expect("\"bars\":[[0,1199,[512,687,0]]]");
+}
+
 static void questions_that_make_no_sense_are_refused(void **state)
 {
 	(void)state;
@@ -347,6 +365,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(the_next_call_is_found_either_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(self_times_are_by_lane, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			time_of_calls_too_deep_for_the_tree_is_the_deepest_nodes, setup, teardown),
 		cmocka_unit_test_setup_teardown(questions_that_make_no_sense_are_refused, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(many_calls_are_kept_in_little_memory, setup,
