@@ -214,88 +214,39 @@ int gt_page_put_whole_timeline(struct gt_page *page, uint64_t grain, size_t most
 	return error;
 }
 
-/* The nearest call that a search along the time line has found. */
-struct found {
-	uint32_t function;
-	uint64_t from;
-	bool forward, any;
-	struct gt_box box;
-	uint32_t lane, depth;
-	uint32_t lane_now, depth_now;
-};
-
-static int look_at(void *user, const struct gt_box *box)
-{
-	struct found *found = user;
-	bool better;
-
-	if (box->function != found->function)
-		return GT_OK;
-	if (found->forward ? box->start <= found->from : box->start >= found->from)
-		return found->forward ? GT_OK : GT_EAGAIN;
-	better = !found->any ||
-		 (found->forward ? box->start < found->box.start : box->start > found->box.start);
-	if (better) {
-		found->any = true;
-		found->box = *box;
-		found->lane = found->lane_now;
-		found->depth = found->depth_now;
-	}
-	/* In one track, the first call after the time is the nearest. */
-	return found->forward ? GT_EAGAIN : GT_OK;
-}
-
-/* Finds the nearest call in a track, if it is nearer than those found in others. Backward it
- * searches in ever larger pieces, since it is usually near. */
-static void find_in(const struct gt_track *track, struct found *found)
-{
-	uint64_t end = found->from, piece = found->from / 4096 + 1;
-	struct found before = *found;
-
-	if (found->forward) {
-		gt_track_look(track, found->from, found->any ? found->box.start : UINT64_MAX, 0,
-			      look_at, found);
-		return;
-	}
-	while (end > 0 && (!before.any || end > before.box.start)) {
-		uint64_t start = end > piece ? end - piece : 0;
-
-		gt_track_look(track, start, end, 0, look_at, found);
-		if (found->any && (!before.any || found->box.start > before.box.start))
-			return;
-		end = start;
-		piece *= 4;
-	}
-}
-
 int gt_answer_find(const struct gt_question *question)
 {
 	const struct gt_page *page = question->page;
-	struct found found = { .forward =
-				       strcmp(gt_question_text(question, "way", "1"), "-1") != 0 };
-	uint64_t number;
+	bool forward = strcmp(gt_question_text(question, "way", "1"), "-1") != 0, any = false;
+	uint64_t number, from, limit = forward ? UINT64_MAX : 0;
+	uint32_t lane = 0, depth = 0;
+	struct gt_box found = { 0 };
 
 	if (!gt_question_number(question, "id", UINT32_MAX, UINT32_MAX, &number) ||
-	    !gt_question_number(question, "from", 0, UINT64_MAX >> 16, &found.from))
+	    !gt_question_number(question, "from", 0, UINT64_MAX >> 16, &from))
 		return GT_EINVAL;
 	if (number >= page->functions.count)
 		return GT_ENOENT;
-	found.function = (uint32_t)number;
 	for (uint32_t i = 0; i < page->lane_count; i++) {
 		for (uint32_t j = 0; j < page->lanes[i].track_count; j++) {
-			found.lane_now = i;
-			found.depth_now = j;
-			find_in(&page->lanes[i].tracks[j], &found);
+			if (!gt_track_find(&page->lanes[i].tracks[j], (uint32_t)number, from, limit,
+					   forward, &found))
+				continue;
+			/* Those of other tracks have to be nearer. */
+			any = true;
+			limit = forward ? found.start : found.start + 1;
+			lane = i;
+			depth = j;
 		}
 	}
-	if (!found.any) {
+	if (!any) {
 		gt_out_text(question->out, "{}");
 		return GT_OK;
 	}
-	gt_put_number(question->out, "{\"start\":", found.box.start);
-	gt_put_number(question->out, ",\"took\":", found.box.took);
-	gt_put_number(question->out, ",\"lane\":", found.lane);
-	gt_put_number(question->out, ",\"depth\":", found.depth);
+	gt_put_number(question->out, "{\"start\":", found.start);
+	gt_put_number(question->out, ",\"took\":", found.took);
+	gt_put_number(question->out, ",\"lane\":", lane);
+	gt_put_number(question->out, ",\"depth\":", depth);
 	gt_out_char(question->out, '}');
 	return GT_OK;
 }

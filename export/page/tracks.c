@@ -316,6 +316,76 @@ int gt_track_look(const struct gt_track *track, uint64_t from, uint64_t to, uint
 	return waits && error == GT_OK ? take(user, &waiting) : error;
 }
 
+static uint64_t start_of(const struct gt_track_level *level, size_t index)
+{
+	return level->grain == 0 ? single_at(level, index).start : joined_at(level, index).start;
+}
+
+/* Finds the first box that begins at `start` or later. */
+static size_t first_from(const struct gt_track_level *level, uint64_t start)
+{
+	size_t low = 0, high = level->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (start_of(level, middle) >= start)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* The functions of boxes, one behind the other: what is looked at of millions. */
+struct functions {
+	const char *first;
+	size_t stride;
+};
+
+static inline uint32_t function_at(const struct functions *functions, size_t index)
+{
+	uint32_t function;
+
+	memcpy(&function, functions->first + index * functions->stride, sizeof(function));
+	return function & (GT_BOX_FUNCTIONS - 1);
+}
+
+bool gt_track_find(const struct gt_track *track, uint32_t function, uint64_t from, uint64_t limit,
+		   bool forward, struct gt_box *found)
+{
+	const struct gt_track_level *level = track->levels;
+	struct functions functions;
+	size_t at, end;
+
+	if (track->level_count == 0 || (forward ? from >= limit : from <= limit))
+		return false;
+	functions.stride = box_bytes(level);
+	functions.first = (const char *)level->boxes +
+			  (level->grain == 0 ? offsetof(struct single, function)
+					     : offsetof(struct joined, function));
+	at = first_from(level, forward ? from + 1 : from);
+	end = first_from(level, limit);
+	if (forward) {
+		while (at < end && function_at(&functions, at) != function)
+			at++;
+		if (at >= end)
+			return false;
+	} else {
+		while (at > end && function_at(&functions, at - 1) != function)
+			at--;
+		if (at <= end)
+			return false;
+		at--;
+		/* Of calls that took no time, several can begin at once: the first of them. */
+		for (size_t i = at; i > end && start_of(level, i - 1) == start_of(level, at); i--)
+			if (function_at(&functions, i - 1) == function)
+				at = i - 1;
+	}
+	*found = box_at(level, at);
+	return true;
+}
+
 void gt_track_fini(struct gt_track *track)
 {
 	for (uint32_t i = 0; i < track->level_count; i++)

@@ -59,6 +59,11 @@ int gt_track_finish(struct gt_track *track);
  * this and is returned. */
 int gt_track_look(const struct gt_track *track, uint64_t from, uint64_t to, uint64_t grain,
 		  int (*take)(void *user, const struct gt_box *box), void *user);
+/* Finds the call of a function that begins nearest to a time: forward the first one that begins behind
+ * `from` and before `limit`; else the last one that begins before `from`, at `limit` or later. Of
+ * boxes it is the function that they show. False: there is none. */
+bool gt_track_find(const struct gt_track *track, uint32_t function, uint64_t from, uint64_t limit,
+		   bool forward, struct gt_box *found);
 void gt_track_fini(struct gt_track *track);
 
 #endif

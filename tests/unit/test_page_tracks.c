@@ -168,6 +168,75 @@ static void big_times_are_kept_whole(void **state)
 	gt_track_fini(&track);
 }
 
+/* What gt_track_find should find, by a look at each box. */
+struct nearest {
+	uint32_t function;
+	uint64_t from, limit;
+	bool forward, any;
+	struct gt_box box;
+};
+
+static int compare(void *user, const struct gt_box *box)
+{
+	struct nearest *nearest = user;
+
+	if (box->function != nearest->function)
+		return GT_OK;
+	if (nearest->forward ? box->start <= nearest->from || box->start >= nearest->limit
+			     : box->start >= nearest->from || box->start < nearest->limit)
+		return GT_OK;
+	if (nearest->any && (nearest->forward || box->start == nearest->box.start))
+		return GT_OK;
+	nearest->any = true;
+	nearest->box = *box;
+	return GT_OK;
+}
+
+static void assert_same_box(const struct gt_box *one, const struct gt_box *other)
+{
+	assert_int_equal(one->start, other->start);
+	assert_int_equal(one->took, other->took);
+	assert_int_equal(one->function, other->function);
+	assert_int_equal(one->count, other->count);
+}
+
+static void the_nearest_call_of_a_function_is_found_either_way(void **state)
+{
+	struct gt_track track = { 0 };
+	uint64_t at = 0;
+
+	(void)state;
+	srand(1);
+	for (unsigned i = 0; i < 300; i++) {
+		/* Calls that take no time begin at once, several of them. */
+		const uint64_t took = rand() % 3 ? (uint64_t)rand() % 2000 : 0;
+
+		add(&track, at, took, (uint32_t)rand() % 4);
+		at += took + (rand() % 3 ? (uint64_t)rand() % 100 : 0);
+	}
+	for (unsigned i = 0; i < 20000; i++) {
+		struct nearest nearest = {
+			.function = (uint32_t)rand() % 5,
+			.from = (uint64_t)rand() % (at + 2),
+			.limit = (uint64_t)rand() % (at + 2),
+			.forward = i % 2,
+		};
+		struct gt_box found;
+
+		if (i == 10000)
+			assert_int_equal(gt_track_coarsen(&track, 1024), GT_OK);
+		if (i % 3 == 0)
+			nearest.limit = nearest.forward ? UINT64_MAX : 0;
+		assert_int_equal(gt_track_look(&track, 0, UINT64_MAX, 0, compare, &nearest), GT_OK);
+		assert_int_equal(gt_track_find(&track, nearest.function, nearest.from,
+					       nearest.limit, nearest.forward, &found),
+				 nearest.any);
+		if (nearest.any)
+			assert_same_box(&found, &nearest.box);
+	}
+	gt_track_fini(&track);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +246,7 @@ int main(void)
 		cmocka_unit_test(of_many_calls_the_function_with_the_most_time_is_told),
 		cmocka_unit_test(too_many_calls_are_kept_together),
 		cmocka_unit_test(big_times_are_kept_whole),
+		cmocka_unit_test(the_nearest_call_of_a_function_is_found_either_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
