@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the object reader share: object.c (headers, segments, dynamic section),
- * object_symbols.c (symbols and relocations), object_frames.c (call frame information) and
+ * What the files of the object reader share: object.c (an object's life), object_load.c (headers,
+ * segments, sections, dynamic section), object_symbols.c (symbols and relocations), object_frames.c (call frame information) and
  * object_functions.c (the list of functions).
  */
 #ifndef GT_ATTACH_OBJECT_PRIVATE_H
@@ -94,6 +94,11 @@ struct gt_object {
  * message. */
 int gt_object_load(struct gt_object *object, uint64_t offset, uint64_t bytes, const char *what,
 		   void **result, struct gt_message *message);
+
+/* object_load.c: all there is, for gt_object_open … */
+int gt_object_load_all(struct gt_object *object, struct gt_message *message);
+/* … and the names of libraries, and no symbol. */
+int gt_object_load_names_only(struct gt_object *object, struct gt_message *message);
 
 /* object_symbols.c: fills object->tables. */
 int gt_object_load_symbols(struct gt_object *object, struct gt_message *message);
