@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "attach/agent/catalog.h"
-#include "attach/agent/event_rules.h"
+#include "core/trace/event_rules.h"
 #include "attach/agent/triggers.h"
 #include "core/trace/settings.h"
 

@@ -244,8 +244,9 @@ static int take_event_rules(struct gt_session *session, const struct gt_session_
 	struct gt_event_rules *rules = &session->event_rules;
 	int error = 0;
 
-	gt_event_rules_init(rules, &session->arenas[0].shared, &session->live.target.clock);
-	rules->catalog = &session->catalog;
+	gt_rules_of_program_init(&session->rules_of_program, &session->arenas[0].shared,
+				 &session->live.target.clock, &session->catalog);
+	gt_event_rules_init(rules, &session->rules_of_program.host);
 	session->selection.event_rules = rules;
 	for (const char *const *pair = options->event_filters; !error && pair && *pair; pair += 2)
 		error = gt_event_rules_set_filter(rules, pair[0], pair[1], message);

@@ -279,23 +279,11 @@ void gt_session_event_hist_free(struct gt_hist_copy *copy)
 bool gt_session_event_trigger_get(struct gt_session *session, const char *word, uint32_t index,
 				  struct gt_event_trigger *trigger, char *text, size_t room)
 {
-	size_t filter = 0, target = 0, hist = 0;
 	bool found;
 
 	pthread_mutex_lock(&session->lock);
-	found = gt_event_rules_get_trigger(&session->event_rules, word, index, trigger);
-	if (found) {
-		filter = trigger->filter ? strlen(trigger->filter) + 1 : 0;
-		target = trigger->target ? strlen(trigger->target) + 1 : 0;
-		hist = trigger->hist ? strlen(trigger->hist) + 1 : 0;
-		found = filter + target + hist <= room;
-	}
-	if (found && filter)
-		trigger->filter = memcpy(text, trigger->filter, filter);
-	if (found && target)
-		trigger->target = memcpy(text + filter, trigger->target, target);
-	if (found && hist)
-		trigger->hist = memcpy(text + filter + target, trigger->hist, hist);
+	found = gt_event_rules_copy_trigger(&session->event_rules, word, index, trigger, text,
+					    room);
 	pthread_mutex_unlock(&session->lock);
 	return found;
 }

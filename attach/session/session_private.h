@@ -11,6 +11,7 @@
 #include "attach/ring/arena.h"
 #include "attach/agent/catalog.h"
 #include "attach/agent/detach.h"
+#include "attach/agent/program_rules.h"
 #include "attach/process/clock.h"
 #include "attach/process/credentials.h"
 #include "attach/ring/drain.h"
@@ -175,6 +176,7 @@ struct gt_session {
 	struct gt_selection selection;
 	struct gt_triggers triggers;
 	struct gt_event_rules event_rules;
+	struct gt_rules_of_program rules_of_program;
 	/* [gt_syscall_event_count()] the sink knows the event; NULL: none. */
 	uint8_t *syscalls_told;
 	struct gt_live_target live; /* its operations take the lock themselves */

@@ -415,6 +415,8 @@ static int open_format(struct gt_control_handle *handle, unsigned access,
 	return 0;
 }
 
+#define LIVE (GT_CONTROL_PROGRAM | GT_CONTROL_KERNEL)
+
 static const struct gt_control_file event_files[] = {
 	[GT_EVENT_ENABLE] = ROW(NULL, "a line where it happens: 0 or 1", GT_CONTROL_ALL,
 				.open = open_event, .read = gt_row_read_text, .write = write_event),
@@ -423,19 +425,19 @@ static const struct gt_control_file event_files[] = {
 	[GT_EVENT_ID] =
 		ROW(NULL, "its number", GT_CONTROL_ALL, .open = open_id, .read = gt_row_read_text),
 	[GT_EVENT_FILTER] =
-		ROW(NULL, "which of them are recorded: an expression", GT_CONTROL_PROGRAM,
+		ROW(NULL, "which of them are recorded: an expression", LIVE,
 		    .read = gt_event_rules_read_filter, .write = gt_event_rules_write_filter),
 	[GT_EVENT_TRIGGER] =
-		ROW(NULL, "what is done where it happens: traceoff, stacktrace, …",
-		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_trigger,
-		    .read = gt_event_rules_read_trigger, .write = gt_event_rules_write_trigger),
-	[GT_EVENT_HIST] = ROW(NULL, "what its histograms have counted", GT_CONTROL_PROGRAM,
+		ROW(NULL, "what is done where it happens: traceoff, stacktrace, …", LIVE,
+		    .open = gt_event_rules_open_trigger, .read = gt_event_rules_read_trigger,
+		    .write = gt_event_rules_write_trigger),
+	[GT_EVENT_HIST] = ROW(NULL, "what its histograms have counted", LIVE,
 			      .open = gt_event_rules_open_hist, .read = gt_event_rules_read_hist,
 			      .close = gt_event_rules_close_hist),
 	[GT_EVENT_SYSTEM_FILTER] =
-		ROW(NULL, "the same of those of the system that have its fields",
-		    GT_CONTROL_PROGRAM, .open = gt_event_rules_open_system,
-		    .read = gt_row_read_text, .write = gt_event_rules_write_system),
+		ROW(NULL, "the same of those of the system that have its fields", LIVE,
+		    .open = gt_event_rules_open_system, .read = gt_row_read_text,
+		    .write = gt_event_rules_write_system),
 	[GT_EVENT_SYSTEM_ENABLE] =
 		ROW(NULL, "all of the system: 0 or 1", GT_CONTROL_ALL, .open = open_system,
 		    .read = gt_row_read_text, .write = write_system),

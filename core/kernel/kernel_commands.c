@@ -256,7 +256,8 @@ bool gt_arena_control_must_act(const struct gt_arena_control *control)
 		    (control->commands[i].action == GT_ACTION_SNAPSHOT ||
 		     control->commands[i].action == GT_ACTION_DUMP))
 			return true;
-	return __atomic_load_n(&control->noted, __ATOMIC_RELAXED) != 0;
+	return gt_arena_rules_take_snapshots(control) ||
+	       __atomic_load_n(&control->noted, __ATOMIC_RELAXED) != 0;
 }
 
 /* ---- threads ---- */

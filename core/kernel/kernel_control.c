@@ -208,7 +208,7 @@ int gt_arena_choose_tracer(struct gt_arena_control *control, uint32_t tracer,
 	publish_threshold(control);
 	publish_roots(control);
 	gt_arena_control_patch(control);
-	gt_arena_events_patch(control);
+	gt_arena_events_patch(control, NULL);
 	empty(control);
 	gt_arena_latency_begin(control, before);
 	return GT_OK;
@@ -683,6 +683,14 @@ static const struct gt_control_ops operations = {
 	.known_thread = gt_arena_known_thread,
 	.event = gt_arena_event,
 	.event_set = gt_arena_event_set,
+	.event_filter_set = gt_arena_filter_set,
+	.event_filter_read = gt_arena_filter_read,
+	.event_trigger_set = gt_arena_trigger_set,
+	.event_trigger_get = gt_arena_trigger_get,
+	.event_hist_check = gt_arena_hist_check,
+	.event_hists_open = gt_arena_hists_open,
+	.event_hists_read = gt_arena_hists_read,
+	.event_hists_close = gt_arena_hists_close,
 };
 
 static void *resize(void *data, void *old, size_t old_bytes, size_t new_bytes)

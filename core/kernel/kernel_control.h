@@ -18,6 +18,8 @@
 #include <graftrace/profile.h>
 #include "core/kernel/kernel_target.h"
 #include "core/control/control.h"
+#include "core/trace/event_rules.h"
+#include "core/trace/filter_texts.h"
 #include "core/trace/memory.h"
 
 /*
@@ -122,8 +124,12 @@ struct gt_arena_control {
 	uint32_t
 		tracer; /* one that the recorder does not know (enum graftrace_tracer), or any other */
 	uint32_t event_count;
-	uint8_t *events;	 /* of each: is it on? */
-	uint8_t *events_wanted;	 /* … or wanted by the tracer */
+	uint8_t *events;	/* of each: is it on? */
+	uint8_t *events_wanted; /* … or wanted by the tracer */
+	bool has_rules;		/* of events (gt_kernel_rules_init) */
+	struct gt_rules_host rules_host;
+	struct gt_event_rules rules;
+	struct gt_filter_texts filter_texts;
 	bool has_latencies;	 /* … and of preemptirq, and the kernel measures */
 	bool function_trace;	 /* options/function-trace */
 	bool display_graph;	 /* options/display-graph */

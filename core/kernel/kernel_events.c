@@ -15,10 +15,20 @@ static const struct {
 	{ GT_EVENT_ENABLE, "events/%s/%s/enable" },
 	{ GT_EVENT_FORMAT, "events/%s/%s/format" },
 	{ GT_EVENT_ID, "events/%s/%s/id" },
+	{ GT_EVENT_FILTER, "events/%s/%s/filter" },
+	{ GT_EVENT_TRIGGER, "events/%s/%s/trigger" },
+	{ GT_EVENT_HIST, "events/%s/%s/hist" },
+}, system_kinds[] = {
+	{ GT_EVENT_SYSTEM_ENABLE, "events/%s/enable" },
+	{ GT_EVENT_SYSTEM_FILTER, "events/%s/filter" },
 };
 
-static int format_of(const struct gt_arena_control *control, uint64_t index,
-		     struct gt_event_format *format)
+/* Of those without memory for rules: the first ones. */
+#define KINDS_WITHOUT_RULES	   3u
+#define SYSTEM_KINDS_WITHOUT_RULES 1u
+
+int gt_arena_event_format(const struct gt_arena_control *control, uint64_t index,
+			  struct gt_event_format *format)
 {
 	const struct gt_arena_names *names = control->ring->names;
 	return names->event != NULL && index < UINT32_MAX
@@ -26,10 +36,11 @@ static int format_of(const struct gt_arena_control *control, uint64_t index,
 		       : GT_ENOENT;
 }
 
-static uint8_t tracer_wants(const struct gt_arena_control *control, uint32_t index)
+uint8_t gt_arena_tracer_wants(const struct gt_arena_control *control, uint32_t index)
 {
 	struct gt_event_format format;
-	if (control->tracer < GRAFTRACE_TRACER_BLK || format_of(control, index, &format) != GT_OK)
+	if (control->tracer < GRAFTRACE_TRACER_BLK ||
+	    gt_arena_event_format(control, index, &format) != GT_OK)
 		return 0;
 	if (control->tracer == GRAFTRACE_TRACER_BLK)
 		return gt_event_word_matches("block:", format.system, format.name)
@@ -40,22 +51,38 @@ static uint8_t tracer_wants(const struct gt_arena_control *control, uint32_t ind
 		       : 0;
 }
 
-void gt_arena_events_patch(struct gt_arena_control *control)
+static uint8_t is_wanted(const struct gt_arena_control *control, uint32_t index)
+{
+	struct gt_event_format format;
+	uint8_t wanted = gt_arena_tracer_wants(control, index) |
+			 (control->events[index] ? GRAFTRACE_EVENT_RECORDED : 0);
+	if (control->has_rules && gt_arena_event_format(control, index, &format) == GT_OK &&
+	    gt_arena_event_acts(control, &format))
+		wanted |= GRAFTRACE_EVENT_RECORDED | GRAFTRACE_EVENT_ACTS;
+	return wanted;
+}
+
+int gt_arena_events_patch(struct gt_arena_control *control, struct gt_message *message)
 {
 	if (control->event_count == 0)
-		return;
+		return GT_OK;
+	const int error = gt_arena_rules_arm(control, message);
 	for (uint32_t i = 0; i < control->event_count; i++)
-		control->events_wanted[i] = (control->events[i] ? GRAFTRACE_EVENT_RECORDED : 0) |
-					    tracer_wants(control, i);
+		control->events_wanted[i] = is_wanted(control, i);
 	control->machine->patch_events(control->machine->data, control->events_wanted);
+	return error;
 }
 
 int gt_arena_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event)
 {
 	struct gt_arena_control *control = gt_arena_self(target);
-	if (index >= control->event_count || format_of(control, index, &event->format) != GT_OK)
+	if (index >= control->event_count ||
+	    gt_arena_event_format(control, index, &event->format) != GT_OK)
 		return GT_ENOENT;
-	event->enabled = control->events[index] != 0;
+	gt_arena_lock(control);
+	event->enabled = gt_arena_event_is_on(control, (uint32_t)index, &event->format);
+	event->soft = gt_arena_event_acts(control, &event->format);
+	gt_arena_unlock(control);
 	return GT_OK;
 }
 
@@ -65,7 +92,7 @@ static bool mark_events(struct gt_arena_control *control, const char *word, bool
 	struct gt_event_format format;
 	bool any = false;
 	for (uint32_t i = 0; i < control->event_count; i++) {
-		if (word != NULL && (format_of(control, i, &format) != GT_OK ||
+		if (word != NULL && (gt_arena_event_format(control, i, &format) != GT_OK ||
 				     !gt_event_word_matches(word, format.system, format.name)))
 			continue;
 		control->events[i] = on;
@@ -80,7 +107,6 @@ int gt_arena_event_set(struct gt_control_target *target, const char *word, size_
 	struct gt_arena_control *control = gt_arena_self(target);
 	char text[GT_ARENA_GLOB_BYTES];
 	bool any = true;
-	(void)message; /* the caller names the word */
 	if (word_bytes >= sizeof(text))
 		return GT_EINVAL;
 	__builtin_memcpy(text, word, word_bytes);
@@ -90,10 +116,9 @@ int gt_arena_event_set(struct gt_control_target *target, const char *word, size_
 		any = mark_events(control, text, on);
 	else
 		mark_events(control, NULL, on);
-	if (any)
-		gt_arena_events_patch(control);
+	const int error = any ? gt_arena_events_patch(control, message) : GT_EINVAL;
 	gt_arena_unlock(control);
-	return any ? GT_OK : GT_EINVAL;
+	return error; /* where no event has the word, the caller names it */
 }
 
 /* ---- rows ---- */
@@ -109,7 +134,8 @@ static bool is_first_of_system(const struct gt_arena_control *control, uint32_t 
 {
 	struct gt_event_format before;
 	for (uint32_t i = 0; i < index; i++)
-		if (format_of(control, i, &before) == GT_OK && is_same(before.system, system))
+		if (gt_arena_event_format(control, i, &before) == GT_OK &&
+		    is_same(before.system, system))
 			return false;
 	return true;
 }
@@ -128,19 +154,30 @@ static bool add_row(struct gt_arena_control *control, struct gt_control_file *ro
 	return true;
 }
 
-/* Each event's rows, and one of each system. */
+static uint32_t kind_count(const struct gt_arena_control *control)
+{
+	return control->has_rules ? COUNT(kinds) : KINDS_WITHOUT_RULES;
+}
+
+static uint32_t system_kind_count(const struct gt_arena_control *control)
+{
+	return control->has_rules ? COUNT(system_kinds) : SYSTEM_KINDS_WITHOUT_RULES;
+}
+
+/* Each event's rows, and those of each system. */
 static bool add_rows(struct gt_arena_control *control, struct gt_control_file *rows)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < control->event_count; i++) {
 		struct gt_event_format format;
-		if (format_of(control, i, &format) != GT_OK)
+		if (gt_arena_event_format(control, i, &format) != GT_OK)
 			continue;
-		if (is_first_of_system(control, i, format.system) &&
-		    !add_row(control, rows, &count, GT_EVENT_SYSTEM_ENABLE, "events/%s/enable",
-			     format.system, "", i))
-			return false;
-		for (uint32_t k = 0; k < COUNT(kinds); k++)
+		const bool is_first = is_first_of_system(control, i, format.system);
+		for (uint32_t k = 0; is_first && k < system_kind_count(control); k++)
+			if (!add_row(control, rows, &count, system_kinds[k].which,
+				     system_kinds[k].path, format.system, "", i))
+				return false;
+		for (uint32_t k = 0; k < kind_count(control); k++)
 			if (!add_row(control, rows, &count, kinds[k].which, kinds[k].path,
 				     format.system, format.name, i))
 				return false;
@@ -153,7 +190,7 @@ static bool has_event(const struct gt_arena_control *control, const char *word)
 {
 	struct gt_event_format format;
 	for (uint32_t i = 0; i < control->event_count; i++)
-		if (format_of(control, i, &format) == GT_OK &&
+		if (gt_arena_event_format(control, i, &format) == GT_OK &&
 		    gt_event_word_matches(word, format.system, format.name))
 			return true;
 	return false;
@@ -166,18 +203,19 @@ int gt_arena_events_init(struct gt_arena_control *control)
 	control->event_count = 0;
 	if (control->machine->patch_events == NULL)
 		return GT_OK;
-	while (format_of(control, count, &format) == GT_OK)
+	while (gt_arena_event_format(control, count, &format) == GT_OK)
 		count++;
 	if (count == 0)
 		return GT_OK;
 	control->events = gt_memory_get(&control->memory, count);
 	control->events_wanted = gt_memory_get(&control->memory, count);
-	struct gt_control_file *rows =
-		gt_memory_get(&control->memory, count * (COUNT(kinds) + 1) * sizeof(*rows));
+	struct gt_control_file *rows = gt_memory_get(
+		&control->memory, count * (COUNT(kinds) + COUNT(system_kinds)) * sizeof(*rows));
 	if (control->events == NULL || control->events_wanted == NULL || rows == NULL)
 		return GT_ENOMEM;
 	__builtin_memset(control->events, 0, count);
 	control->event_count = count;
+	gt_arena_rules_init(control);
 	control->has_blocks = has_event(control, "block:block_rq_issue");
 	control->has_latencies = control->machine->latency_measure != NULL &&
 				 has_event(control, "preemptirq:irq_disable");

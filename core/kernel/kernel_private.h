@@ -112,10 +112,45 @@ static inline uint32_t gt_arena_tracer(const struct gt_arena_control *control)
 		       : __atomic_load_n(&control->ring->arena->tracer, __ATOMIC_RELAXED);
 }
 
-/* Patches what is on, and what the tracer wants. With the lock. */
-void gt_arena_events_patch(struct gt_arena_control *control);
+/* The format of the index'th event, GT_ENOENT. */
+int gt_arena_event_format(const struct gt_arena_control *control, uint64_t index,
+			  struct gt_event_format *format);
+/* How the tracer wants the event, in addition (GRAFTRACE_EVENT_…). */
+uint8_t gt_arena_tracer_wants(const struct gt_arena_control *control, uint32_t index);
+/* Patches what is on, what has triggers, and what the tracer wants; their rules before. With the lock. GT_ENOMEM,
+ * GT_ENOSPC: a rule has no room. */
+int gt_arena_events_patch(struct gt_arena_control *control, struct gt_message *message);
 /* The events' control files. GT_ENOMEM. */
 int gt_arena_events_init(struct gt_arena_control *control);
+
+/* kernel_rules.c. With the lock, but for the operations, which take it. */
+
+void gt_arena_rules_init(struct gt_arena_control *control);
+/* What the rules say of each event stands where events happen. */
+int gt_arena_rules_arm(struct gt_arena_control *control, struct gt_message *message);
+bool gt_arena_event_is_on(const struct gt_arena_control *control, uint32_t index,
+			  const struct gt_event_format *format);
+/* Whether something is done at the event, recorded or not. */
+bool gt_arena_event_acts(const struct gt_arena_control *control,
+			 const struct gt_event_format *format);
+bool gt_arena_rules_take_snapshots(const struct gt_arena_control *control);
+int gt_arena_filter_set(struct gt_control_target *target, const char *word, const char *filter,
+			size_t bytes, const struct gt_event_filter_error *failed,
+			struct gt_message *message);
+int64_t gt_arena_filter_read(struct gt_control_target *target, const char *word, uint64_t offset,
+			     char *buffer, size_t bytes);
+int gt_arena_trigger_set(struct gt_control_target *target, const char *word,
+			 const struct gt_event_trigger *trigger, bool remove,
+			 struct gt_message *message);
+int gt_arena_trigger_get(struct gt_control_target *target, const char *word, uint32_t index,
+			 struct gt_event_trigger *trigger, char *text, size_t room);
+int gt_arena_hist_check(struct gt_control_target *target, const char *word, const char *text,
+			bool is_new, struct gt_hist_error *error);
+int gt_arena_hists_open(struct gt_control_target *target, const char *word, void **hists,
+			struct gt_message *message);
+size_t gt_arena_hists_read(struct gt_control_target *target, void *hists, uint64_t offset,
+			   char *buffer, size_t bytes);
+void gt_arena_hists_close(struct gt_control_target *target, void *hists);
 
 int gt_arena_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
 		      const struct gt_control_scope *scope, struct gt_message *message);

@@ -134,6 +134,15 @@ struct walk {
 	struct graftrace_rule rule; /* a copy: others may write there */
 };
 
+/* A program's stream is a thread's; a kernel's is a CPU's. */
+#ifdef GT_PROGRAM
+#define NUMBER_OF(thread, stream) (stream)->tid
+#define NAME_OF(stream)		  (stream)->comm
+#else
+#define NUMBER_OF(thread, stream) (thread)->tid
+#define NAME_OF(stream)		  gt_port_comm()
+#endif
+
 /* False: the event has no rules, or the thread no stream: a handler may fork here, too, whose child has a
  * wiped block. */
 static bool walk_begin(struct walk *walk, const struct gt_thread *thread,
@@ -149,9 +158,9 @@ static bool walk_begin(struct walk *walk, const struct gt_thread *thread,
 		.values = event->values,
 		.count = event->count,
 		.faults = event->faults,
-		.thread = stream->tid,
+		.thread = NUMBER_OF(thread, stream),
 		.cpu = gt_port_cpu(),
-		.comm = stream->comm,
+		.comm = NAME_OF(stream),
 	};
 	return true;
 }

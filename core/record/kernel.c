@@ -244,6 +244,38 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 	gt_kernel_arena = arena;
 }
 
+/* ---- rules of events ---- */
+
+/* What rules count in, and the pool that they stand in. */
+#define RULE_WORDS 512u
+#define RULE_BYTES (64u << 10)
+
+static uint64_t event_table_bytes(uint32_t events)
+{
+	return whole_pages((events + 1) * sizeof(uint32_t));
+}
+
+uint64_t gt_kernel_rules_bytes(uint32_t events, uint64_t hists_bytes)
+{
+	return whole_pages(RULE_WORDS * sizeof(uint64_t)) + event_table_bytes(events) + RULE_BYTES +
+	       whole_pages(hists_bytes);
+}
+
+/* Offsets count modulo 2^64: the memory may lie before the arena. */
+void gt_kernel_rules_init(struct graftrace_arena *arena, void *memory, uint32_t events,
+			  uint64_t hists_bytes)
+{
+	arena->rule_words_offset = (uint64_t)memory - (uint64_t)arena;
+	arena->rule_word_count = RULE_WORDS;
+	arena->event_table_offset =
+		arena->rule_words_offset + whole_pages(RULE_WORDS * sizeof(uint64_t));
+	arena->event_count = events + 1;
+	arena->rules_offset = arena->event_table_offset + event_table_bytes(events);
+	arena->rules_bytes = RULE_BYTES;
+	arena->hists_offset = arena->rules_offset + RULE_BYTES;
+	arena->hists_bytes = whole_pages(hists_bytes);
+}
+
 /* ---- threads by number ---- */
 
 static bool is_listed(const uint32_t *numbers, uint32_t number)

@@ -40,6 +40,15 @@ uint64_t gt_kernel_arena_bytes(uint64_t ring_bytes, uint32_t sub_buffer_bytes, u
 void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 			  uint32_t sub_buffer_bytes, uint32_t cpus);
 
+/* Filters, triggers and histograms of static events (graftrace/filter.h, hist.h): what they take for `events` events,
+ * with `hists_bytes` for the tables of histograms (0: there are none; the usual one of 2,048 entries takes some
+ * 100 KiB). Whole pages. */
+uint64_t gt_kernel_rules_bytes(uint32_t events, uint64_t hists_bytes);
+/* Lays that out in zeroed memory of that many bytes, on a page's start, once, after gt_kernel_arena_init and before the
+ * control files. A kernel that does not call it has events without them. */
+void gt_kernel_rules_init(struct graftrace_arena *arena, void *memory, uint32_t events,
+			  uint64_t hists_bytes);
+
 /* ---- contexts ---- */
 
 /*
@@ -122,8 +131,9 @@ void gt_kernel_resume(void);
 #define GT_KERNEL_MARK_STACK_USE 1024
 bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw);
 
-/* What a static event (graftrace/event_kernel.h) takes of the stack that it is on. */
-#define GT_KERNEL_EVENT_STACK_USE 1536
+/* What a static event (graftrace/event_kernel.h) takes of the stack that it is on, with histograms; half of it without
+ * them. */
+#define GT_KERNEL_EVENT_STACK_USE 2304
 
 /* ---- settings. From any CPU, at any time ---- */
 

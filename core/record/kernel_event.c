@@ -64,27 +64,66 @@ static void gather(const struct graftrace_kernel_event *from, const uint64_t *va
 			take_string(event, i, (const char *)values[i]);
 }
 
-static void record(struct gt_thread *thread, const struct graftrace_kernel_event *from,
-		   const uint64_t *values, uint64_t saved)
+/* What a histogram with actions, or one that reads variables of others, needs of the stack. */
+#define FOLLOW_BYTES 2048
+
+static bool has_room_to_follow(const struct gt_thread *thread)
 {
-	struct gt_event event;
-	event.faults = state_of(thread, saved);
-	gather(from, values, &event);
-	if (gt_event_try_record(thread, &event))
-		return;
+	const struct gt_context *context = thread->context;
+	const uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	return sp >= context->low && sp < context->high && sp - context->low >= FOLLOW_BYTES;
+}
+
+/* what: of gt_event_look(). */
+static __attribute__((noinline)) void record_slow(struct gt_thread *thread,
+						  const struct gt_event *event, unsigned what)
+{
 	thread->busy++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	gt_event_record(thread, &event);
+	if (thread->mode == 0)
+		gt_stream_choose(thread);
+	if (what & GT_EVENT_ACT)
+		gt_event_act(thread, event);
+	else if (what & GT_EVENT_RECORD)
+		gt_event_record(thread, event);
+	if (what & GT_EVENT_SNAPSHOT)
+		gt_event_snapshot(thread, event);
 	gt_kernel_set_gate(thread);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread->busy--;
+}
+
+static void conclude(struct gt_thread *thread, const struct gt_event *event, bool has_rules)
+{
+	unsigned what = has_rules ? gt_event_look(thread, event) : GT_EVENT_RECORD;
+	const bool follows = what & GT_EVENT_FOLLOW;
+	what &= ~(unsigned)GT_EVENT_FOLLOW;
+	if (what == GT_EVENT_RECORD ? !(has_rules && gt_event_is_stopped(thread)) &&
+					      !gt_event_try_record(thread, event)
+				    : what != 0)
+		record_slow(thread, event, what);
+	if (follows && has_room_to_follow(thread) && gt_event_follow(thread, event) != 0)
+		record_slow(thread, event, GT_EVENT_SNAPSHOT);
+}
+
+static void record(struct gt_thread *thread, const struct graftrace_kernel_event *from,
+		   const uint64_t *values, uint64_t saved)
+{
+	const bool has_rules = gt_event_has_rules(from->number);
+	struct gt_event event;
+	if (!has_rules && gt_event_is_stopped(thread))
+		return;
+	event.depth = 0;
+	event.faults = state_of(thread, saved);
+	gather(from, values, &event);
+	conclude(thread, &event, has_rules);
 }
 
 void graftrace_event_record(const struct graftrace_kernel_event *event, const uint64_t *values)
 {
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
-	if (thread != NULL && thread->busy == 0 && !gt_event_is_stopped(thread) &&
+	if (thread != NULL && thread->busy == 0 &&
 	    !(thread->outside & (GT_OUTSIDE_PAUSED | GT_OUTSIDE_UNLISTED)))
 		record(thread, event, values, saved);
 	gt_arch_interrupts_restore(saved);

@@ -88,10 +88,15 @@ struct gt_thread *gt_port_thread(uint32_t index);
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took);
 
 /* An event happens that a histogram's action has made: all that its rules say is done. From where events
- * are recorded, as things stand. Kernels have no such rules. Example: gt_port_event in
- * port/program/events.c. */
+ * are recorded, as things stand. A kernel has no events that are made so. Example:
+ * gt_port_event in port/program/events.c. */
 struct gt_event;
 void gt_port_event(const struct gt_event *event);
+
+/* The name of the thread that runs this (of the one that an interrupt has interrupted), 16 bytes: what filters and
+ * histograms of a kernel's events take for COMM. Not in a program. Example: gt_port_comm in
+ * port/unikernel/trace.c. */
+const char *gt_port_comm(void);
 
 /* The CPU that runs this, ~0 unknown. Example: gt_port_cpu in port/unikernel/trace.c. */
 uint32_t gt_port_cpu(void);

@@ -12,6 +12,8 @@
 #pragma weak gt_port_ring_doorbell
 #pragma weak gt_port_trigger
 #pragma weak gt_port_context_number
+#pragma weak gt_port_event
+#pragma weak gt_port_comm
 
 /* Contexts and frames are the kernel's own: nothing is asked for. */
 void *gt_port_allocate(size_t bytes)
@@ -57,10 +59,18 @@ void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_
 	(void)took;
 }
 
-/* Nobody sets rules of a kernel's events. */
+/* A kernel has no synthetic events. */
 void gt_port_event(const struct gt_event *event)
 {
 	(void)event;
+}
+
+/* Threads have no names. */
+const char *gt_port_comm(void)
+{
+	static const char none[16] = "<...>";
+
+	return none;
 }
 
 /* The recorder finds no context by itself. */

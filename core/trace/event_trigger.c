@@ -25,6 +25,20 @@ const char *gt_event_trigger_name(enum graftrace_rule_action action)
 	return "?";
 }
 
+bool gt_event_trigger_takes_snapshots(const struct gt_event_trigger *trigger)
+{
+	static const char action[] = ").snapshot(";
+	size_t i;
+
+	for (const char *at = trigger->hist; at && *at != '\0'; at++) {
+		for (i = 0; action[i] != '\0' && at[i] == action[i]; i++)
+			;
+		if (action[i] == '\0')
+			return true;
+	}
+	return trigger->action == GRAFTRACE_RULE_SNAPSHOT;
+}
+
 /* What is left to be read of a trigger. */
 struct words {
 	const char *at;

@@ -22,6 +22,9 @@ struct gt_event_trigger_text {
  * looked at. */
 int gt_event_trigger_parse(const char *text, size_t bytes, struct gt_event_trigger_text *parsed);
 
+/* Whether it takes snapshots, by itself or by a histogram's action. */
+bool gt_event_trigger_takes_snapshots(const struct gt_event_trigger *trigger);
+
 /* "traceoff", …; and all of them, with blanks between. */
 const char *gt_event_trigger_name(enum graftrace_rule_action action);
 #define GT_EVENT_TRIGGER_NAMES                                             \

@@ -10,6 +10,7 @@
 #include <graftrace/error.h>
 #include <graftrace/hist.h>
 #include "core/trace/event.h"
+#include "core/trace/memory.h"
 #include "core/trace/target.h"
 
 #define GT_HIST_BYTES  512 /* of a histogram's text, its zero byte included */
@@ -216,6 +217,8 @@ struct gt_hist_view {
 
 /* The same with what it stands in; all of it allocated by whoever gives it. */
 struct gt_hist_copy {
+	struct gt_memory memory; /* where from */
+	size_t element_bytes;	 /* of all in `words` */
 	struct gt_hist *hist;
 	struct gt_hist_view view;
 	uint64_t *words;

@@ -15,6 +15,8 @@
  * be measured with. */
 #define GRAFTRACE_EVENT_RECORDED 1u
 #define GRAFTRACE_EVENT_MEASURED 2u
+#define GRAFTRACE_EVENT_ACTS \
+	4u /* … and it has triggers, which act also while nothing is recorded */
 
 /* Where it began, or ended. */
 struct graftrace_latency_edge {

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "port/fake/fake.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,9 +63,12 @@ void gt_port_ring_doorbell(struct graftrace_arena *of)
 	(void)of;
 }
 
+void (*gt_fake_trigger)(uint32_t action);
+
 void gt_port_trigger(uint32_t action, uint32_t of, uint64_t clock, uint64_t took)
 {
-	(void)action;
+	if (gt_fake_trigger != NULL)
+		gt_fake_trigger(action);
 	(void)of;
 	(void)clock;
 	(void)took;
@@ -73,6 +77,14 @@ void gt_port_trigger(uint32_t action, uint32_t of, uint64_t clock, uint64_t took
 void gt_port_event(const struct gt_event *event)
 {
 	(void)event;
+}
+
+const char *gt_port_comm(void)
+{
+	static char name[16];
+
+	snprintf(name, sizeof(name), "t%u", gt_arch_block()->tid);
+	return name;
 }
 
 uint32_t gt_port_cpu(void)

@@ -52,6 +52,8 @@ struct gt_fake_cpu *gt_fake_cpu(uint32_t cpu);
 /* The next read of the clock gives `ticks` (and this CPU's offset more), each later one a tick
  * more. */
 void gt_fake_clock(uint64_t ticks);
+/* What is told of a trigger (gt_port_trigger); NULL: nobody. */
+extern void (*gt_fake_trigger)(uint32_t action);
 
 /* An entry and a return on the running stack. The entry tells whether it was traced; a return of
  * one that was not is a return too. */

@@ -32,6 +32,9 @@
 #define ROOM_BYTES	   (8u << 20)
 #define CPU_ROOM_BYTES	   (1u << 19)
 #define CPU_RING_BYTES_MIN (8 * SUB_BUFFER_BYTES)
+/* Of the memory that is left, tables of histograms take such a part, at most so many bytes. */
+#define HISTS_PART  16
+#define HISTS_BYTES (4u << 20)
 /* A call takes at least this many bytes of its stack, which bounds the frames of a stack. */
 #define CALL_BYTES   32
 #define REPORT_CALLS 8
@@ -68,6 +71,11 @@ void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_
 uint32_t gt_port_cpu(void)
 {
 	return cpu_this()->number;
+}
+
+const char *gt_port_comm(void)
+{
+	return trace_comm(thread_this());
 }
 
 uint32_t gt_port_state(void)
@@ -254,6 +262,19 @@ static uint64_t ring_bytes(void)
 	return bytes / SUB_BUFFER_BYTES * SUB_BUFFER_BYTES;
 }
 
+/* Filters and triggers of events; without the memory there are none. */
+static void rules_begin(uint32_t events)
+{
+	uint64_t hists = pages_free_bytes() / HISTS_PART;
+	if (hists > HISTS_BYTES)
+		hists = HISTS_BYTES;
+	void *memory = map_allocate(gt_kernel_rules_bytes(events, hists));
+	if (memory)
+		gt_kernel_rules_init(arena, memory, events, hists);
+	else
+		console_print("trace: no memory for filters and triggers of events\n");
+}
+
 void trace_init(void)
 {
 	uint32_t count = (uint32_t)(patchable_entries_end - patchable_entries_start);
@@ -274,6 +295,7 @@ void trace_init(void)
 	if (!table || !on)
 		crash("trace: no memory for the events");
 	gt_sites_events_init(&trace_sites, trace_events_start, events, table, on);
+	rules_begin(trace_sites.event_count);
 	cpu_begin(cpu_this());
 }
 

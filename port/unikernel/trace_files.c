@@ -82,6 +82,12 @@ static int event(void *data, uint32_t number, struct gt_event_format *format)
 	return GT_OK;
 }
 
+const char *trace_comm(const struct thread *thread)
+{
+	static const char idle[16] = "<idle>";
+	return thread->number == 0 ? idle : thread->name;
+}
+
 static uint32_t thread_number(void *data, uint32_t index)
 {
 	(void)data;

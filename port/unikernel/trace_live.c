@@ -84,7 +84,7 @@ enum sites {
 	NONE,
 	SOME,
 	TRIGGERS
-}; /* TRIGGERS: only those with triggers, which act whatever else is off */
+}; /* TRIGGERS: some have triggers, which act whatever else is off */
 
 static enum sites look_at(const uint8_t *sites)
 {
@@ -109,10 +109,11 @@ static const uint8_t *no_sites(void)
 	return none;
 }
 
-static bool has_events(void)
+/* Is any event wanted in one of these ways (GRAFTRACE_EVENT_…)? */
+static bool has_events(uint8_t ways)
 {
 	for (uint32_t i = 0; wanted_events && i < trace_sites.event_count; i++)
-		if (wanted_events[i])
+		if (wanted_events[i] & ways)
 			return true;
 	return false;
 }
@@ -122,14 +123,15 @@ void trace_update(void)
 	const struct graftrace_arena *arena = gt_port_arena();
 	const uint8_t *none = no_sites();
 	enum sites sites = look_at(wanted_sites);
-	bool events = has_events() && arena->tracing_on;
+	bool acts = has_events(GRAFTRACE_EVENT_ACTS);
+	bool events = acts || (has_events(0xff) && arena->tracing_on && !is_parked);
 	bool on = sites == SOME && arena->tracing_on;
 	struct change change = { none, none, is_held };
-	if (sites == TRIGGERS || (sites == SOME && arena->profile) || (on && !is_parked))
+	if (sites == TRIGGERS || (sites == SOME && (arena->profile || acts)) || (on && !is_parked))
 		change = (struct change){ wanted_sites, none, true };
 	else if (on)
 		change.live |= looks < LOOKS_FOR_OPEN;
-	if (events && !is_parked) {
+	if (events) {
 		change.events = wanted_events;
 		change.live = true;
 	}

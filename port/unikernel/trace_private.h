@@ -9,6 +9,8 @@
 #include "core/record/sites.h"
 #include "core/control/control.h"
 
+struct thread;
+
 #define TRACE_PORT 9090
 
 /* ---- trace.c ---- */
@@ -49,6 +51,8 @@ void trace_clock_report(void);
 
 /* The name of a thread, for those who read the trace when it is gone. */
 void trace_name_thread(uint32_t number, const char name[16]);
+/* The thread's name as the trace has it, 16 bytes. */
+const char *trace_comm(const struct thread *thread);
 /* Makes the control files; everything is traced from here on. False: no memory. */
 bool trace_files_init(void);
 void trace_files_lock(void);

@@ -79,6 +79,7 @@ static struct gt_live *make(struct gt_session *session, struct gt_target *record
 		return NULL;
 	}
 	pthread_mutex_init(&live->lock, NULL);
+	live->change.filters.memory = gt_host_memory;
 	pthread_mutex_init(&live->change.lock, NULL);
 	pthread_mutex_init(&live->reading.lock, NULL);
 	live->control = (struct gt_control_target){

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Histograms of a program's events: their text is made when the file is opened. Any thread. */
-#define _GNU_SOURCE /* open_memstream */
 #include "serve/live/live_hists.h"
 
 #include "attach/session/session.h"
-#include "core/trace/hist.h"
+#include "core/trace/hist_text.h"
+#include "port/host/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct text {
-	char *bytes;
-	size_t count;
-};
 
 struct naming {
 	struct gt_target *target;
@@ -67,23 +62,6 @@ static const char *numbered(void *data, uint32_t number)
 		       : NULL;
 }
 
-static void print(FILE *out, const struct gt_hist_copy *copy, const struct gt_hist_names *names,
-		  bool is_first)
-{
-	char line[GT_HIST_LINE_BYTES];
-
-	gt_hist_put(copy->hist, line, sizeof(line));
-	fprintf(out, "%s# event histogram\n#\n# trigger info: hist:%s%s%s [%s]\n#\n\n",
-		is_first ? "" : "\n\n", line, copy->filter != NULL ? " if " : "",
-		copy->filter != NULL ? copy->filter : "", copy->is_paused ? "paused" : "active");
-	for (uint32_t i = 0; i < copy->view.count; i++)
-		fwrite(line, 1, gt_hist_put_entry(&copy->view, i, names, line), out);
-	fwrite(line, 1, gt_hist_put_snapshot(&copy->view, names, line), out);
-	fprintf(out, "\nTotals:\n    Hits: %llu\n    Entries: %u\n    Dropped: %llu\n",
-		(unsigned long long)copy->view.hits, copy->view.count,
-		(unsigned long long)copy->view.drops);
-}
-
 int gt_live_event_hist_check(struct gt_control_target *target, const char *word, const char *text,
 			     bool is_new, struct gt_hist_error *error)
 {
@@ -99,20 +77,19 @@ int gt_live_event_hists_open(struct gt_control_target *target, const char *word,
 					     .system_call = system_call,
 					     .numbered = numbered,
 					     .data = &naming };
-	struct text *text = calloc(1, sizeof(*text));
-	FILE *out = text != NULL ? open_memstream(&text->bytes, &text->count) : NULL;
+	struct gt_hist_text *text = calloc(1, sizeof(*text));
 	struct gt_hist_copy copy;
-	int error = out != NULL ? 0 : GT_ENOMEM;
+	int error = text != NULL ? 0 : GT_ENOMEM;
 
+	if (text != NULL)
+		text->memory = gt_host_memory;
 	for (uint32_t i = 0; error == 0; i++) {
 		error = gt_session_event_hist(live->session, word, i, &copy);
 		if (error != 0)
 			break;
-		print(out, &copy, &names, i == 0);
+		error = gt_hist_text_add(text, &copy, &names);
 		gt_session_event_hist_free(&copy);
 	}
-	if (out != NULL && (ferror(out) || fclose(out) != 0))
-		error = GT_ENOMEM;
 	*hists = text;
 	if (error == GT_ENOENT)
 		return 0;
@@ -123,22 +100,14 @@ int gt_live_event_hists_open(struct gt_control_target *target, const char *word,
 size_t gt_live_event_hists_read(struct gt_control_target *target, void *hists, uint64_t offset,
 				char *buffer, size_t bytes)
 {
-	const struct text *text = hists;
-	size_t left = offset < text->count ? text->count - (size_t)offset : 0;
-
 	(void)target;
-	left = left < bytes ? left : bytes;
-	if (left > 0)
-		memcpy(buffer, text->bytes + offset, left);
-	return left;
+	return gt_hist_text_read(hists, offset, buffer, bytes);
 }
 
 void gt_live_event_hists_close(struct gt_control_target *target, void *hists)
 {
-	struct text *text = hists;
-
 	(void)target;
-	if (text != NULL)
-		free(text->bytes);
-	free(text);
+	if (hists != NULL)
+		gt_hist_text_fini(hists);
+	free(hists);
 }

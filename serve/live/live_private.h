@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/trace/filter_texts.h"
 #include "core/trace/message.h"
 #include "core/trace/settings.h"
 #include "serve/store/globs.h"
@@ -68,10 +69,10 @@ struct gt_live_change {
 	bool watches;	      /* it has asked the session for context switches */
 	uint32_t pauses;      /* readers of `trace` for which pause-on-trace stopped tracing */
 	bool was_on;	      /* tracing goes on after the last of them */
-	uint64_t versions[GT_LISTS];   /* how often each list was changed */
-	struct gt_globs events;	       /* words of set_event */
-	struct gt_live_probes *probes; /* rows of events, with a lock of their own; the top only */
-	struct gt_live_filters *filters; /* of events; NULL: none was set */
+	uint64_t versions[GT_LISTS];	/* how often each list was changed */
+	struct gt_globs events;		/* words of set_event */
+	struct gt_live_probes *probes;	/* rows of events, with a lock of their own; the top only */
+	struct gt_filter_texts filters; /* of events */
 };
 
 /* How readers see the trace. Guarded by the lock of struct gt_live. */

@@ -269,6 +269,31 @@ static int finish(void **state)
 	return 0;
 }
 
+/* Memory for filters and triggers. */
+static bool has_rules = true;
+static char rules[1 << 20] __attribute__((aligned(4096)));
+
+static void give_rules(void)
+{
+	const uint64_t hists = 800u << 10;
+	assert_true(gt_kernel_rules_bytes(16, hists) <= sizeof(rules));
+	memset(rules, 0, sizeof(rules));
+	gt_kernel_rules_init(ring.arena, rules, 16, hists);
+}
+
+static int watched; /* how often a thread was wanted that carries triggers out */
+
+static void watch(void *data)
+{
+	(void)data;
+	watched++;
+}
+
+static void note(uint32_t action)
+{
+	gt_arena_control_note(&control, action);
+}
+
 static int start(void **state)
 {
 	static const struct gt_arena_names names = { .function = function,
@@ -290,7 +315,8 @@ static int start(void **state)
 							 .latency_max = latency_max,
 							 .latency_worst = latency_worst,
 							 .now_ns = now_ns,
-							 .thread_number = thread_number };
+							 .thread_number = thread_number,
+							 .watch = watch };
 	static const uint8_t none[16];
 	finish(state); /* of a start before */
 	gt_fake_start(1 << 18, 4096);
@@ -301,6 +327,8 @@ static int start(void **state)
 			     events, states);
 	memset(&ring, 0, sizeof(ring));
 	ring.arena = gt_fake_arena();
+	if (has_rules)
+		give_rules();
 	ring.names = &names;
 	ring.clock = (struct gt_clock){ .tsc_base = 1ull << 40, .mult = 1 };
 	assert_int_equal(
@@ -657,6 +685,241 @@ static void the_worst_case_is_kept_whole(void **state)
 	assert_int_equal(put("current_tracer", "nop"), 0);
 }
 
+/* ---- filters, triggers, histograms ---- */
+
+static void begin_selling(void)
+{
+	gt_fake_cpu_start(0, gt_fake_stack(7));
+	put("current_tracer", "nop");
+	put("set_event", "shop:sold");
+}
+
+static bool is_in(const char *path, const char *text)
+{
+	return strstr(get(path), text) != NULL;
+}
+
+static void a_filter_leaves_events_out(void **state)
+{
+	(void)state;
+	begin_selling();
+	assert_string_equal(get("events/shop/sold/filter"), "none\n");
+	assert_int_equal(put("events/shop/sold/filter", "pieces > 3 && what ~ \"b*\""), 0);
+	assert_string_equal(get("events/shop/sold/filter"), "pieces > 3 && what ~ \"b*\"\n");
+	sell(3, "bread");
+	sell(4, "bread");
+	sell(5, "salt");
+	assert_string_equal(get("set_event"), "shop:sold\n");
+	assert_int_equal(records(), 1);
+	assert_true(is_in("trace", ": sold: pieces=4 what=\"bread\"\n"));
+	assert_int_equal(put("events/shop/sold/filter", "0"), 0);
+	sell(1, "salt");
+	assert_int_equal(records(), 2);
+}
+
+static void a_filter_asks_which_thread_it_is(void **state)
+{
+	(void)state;
+	begin_selling();
+	assert_int_equal(put("events/shop/filter", "common_pid == 8 && COMM == \"t8\" && CPU == 0"),
+			 0);
+	sell(1, "x");
+	gt_fake_switch(gt_fake_stack(8), 1);
+	sell(2, "x");
+	gt_fake_switch(gt_fake_stack(9), 1);
+	sell(3, "x");
+	assert_int_equal(records(), 1);
+	assert_true(is_in("trace", "pieces=2"));
+}
+
+static void a_filter_that_is_refused_says_where(void **state)
+{
+	(void)state;
+	begin_selling();
+	assert_int_equal(put("events/shop/sold/filter", "price > 3"), GT_EINVAL);
+	assert_string_equal(get("events/shop/sold/filter"),
+			    "price > 3\n      ^\nparse_error: Field not found\n\n");
+	assert_true(is_in("error_log", "event filter parse error: error: Field not found"));
+	sell(1, "x");
+	assert_int_equal(records(), 1);
+}
+
+static void triggers_switch_tracing_as_often_as_they_say(void **state)
+{
+	(void)state;
+	begin_selling();
+	assert_int_equal(put("events/shop/sold/trigger", "traceoff:1 if pieces == 4"), 0);
+	assert_int_equal(put("events/door/locked/trigger", "traceon"), 0);
+	assert_string_equal(get("events/shop/sold/trigger"), "traceoff:count=1 if pieces == 4\n");
+	assert_string_equal(get("events/shop/sold/enable"), "1*\n");
+	assert_string_equal(get("events/door/locked/enable"), "0*\n");
+	for (int n = 3; n < 6; n++)
+		sell(n, "x");
+	assert_string_equal(get("tracing_on"), "0\n");
+	lock_door(0, 0); /* is not recorded, but acts */
+	assert_string_equal(get("tracing_on"), "1\n");
+	for (int n = 3; n < 6; n++)
+		sell(n, "x");
+	assert_string_equal(get("events/shop/sold/trigger"), "traceoff:count=0 if pieces == 4\n");
+	assert_int_equal(records(), 5);
+	assert_false(is_in("trace", "locked"));
+	assert_int_equal(put("events/shop/sold/trigger", "!traceoff"), 0);
+	assert_int_equal(put("events/door/locked/trigger", "!traceon"), 0);
+	assert_string_equal(get("events/door/locked/enable"), "0\n");
+	assert_string_equal(get("events/door/locked/trigger"),
+			    "# Available triggers:\n# traceon traceoff snapshot stacktrace "
+			    "enable_event disable_event enable_hist disable_hist hist\n");
+	lock_door(0, 0);
+	assert_int_equal(records(), 5);
+}
+
+static void a_trigger_enables_another_event(void **state)
+{
+	(void)state;
+	begin_selling();
+	assert_int_equal(put("events/shop/sold/trigger", "enable_event:shop:opened if pieces > 1"),
+			 0);
+	assert_int_equal(put("events/door/locked/trigger", "disable_event:shop:opened:1"), 0);
+	assert_int_equal(put("events/door/locked/trigger", "enable_event:shop:nothing"), GT_EINVAL);
+	open_door();
+	sell(1, "x");
+	open_door();
+	assert_string_equal(get("events/shop/opened/enable"), "0*\n");
+	sell(2, "x");
+	assert_string_equal(get("events/shop/opened/enable"), "1*\n");
+	open_door();
+	lock_door(0, 0);
+	open_door();
+	assert_int_equal(records(), 3);
+}
+
+static void a_stack_trace_and_a_snapshot_are_taken_where_the_event_is(void **state)
+{
+	(void)state;
+	gt_fake_trigger = note;
+	begin_selling();
+	put("current_tracer", "function_graph");
+	watched = 0;
+	assert_int_equal(put("events/shop/sold/trigger", "stacktrace:1"), 0);
+	assert_int_equal(watched, 0);
+	assert_int_equal(put("events/shop/sold/trigger", "snapshot if pieces == 2"), 0);
+	assert_int_equal(watched, 1);
+	gt_fake_call(1);
+	gt_fake_call(2);
+	sell(1, "x");
+	assert_true(is_in("trace", "<stack trace>\n => inner\n => outer\n"));
+	gt_arena_control_act(&control);
+	assert_true(is_in("snapshot", "Snapshot is freed"));
+	sell(2, "x");
+	gt_arena_control_act(&control);
+	assert_true(is_in("snapshot", "sold: pieces=2"));
+	assert_true(gt_arena_control_must_act(&control));
+	assert_int_equal(put("events/shop/sold/trigger", "!snapshot"), 0);
+	assert_false(gt_arena_control_must_act(&control));
+	gt_fake_trigger = NULL;
+}
+
+static void a_histogram_counts_what_happens(void **state)
+{
+	(void)state;
+	begin_selling();
+	put("set_event", "");
+	assert_int_equal(
+		put("events/shop/sold/trigger",
+		    "hist:keys=what:vals=pieces:sort=pieces.descending:size=128 if pieces > 0"),
+		0);
+	sell(2, "bread");
+	sell(3, "salt");
+	sell(4, "bread");
+	sell(-1, "bread");
+	assert_string_equal(
+		get("events/shop/sold/hist"),
+		"# event histogram\n#\n# trigger info: hist:keys=what:vals=hitcount,pieces:"
+		"sort=pieces.descending:size=128 if pieces > 0 [active]\n#\n\n"
+		"{ what: bread                                              } hitcount:"
+		"          2  pieces:          6\n"
+		"{ what: salt                                               } hitcount:"
+		"          1  pieces:          3\n"
+		"\nTotals:\n    Hits: 3\n    Entries: 2\n    Dropped: 0\n");
+	assert_int_equal(records(), 0);
+	struct gt_control_node found = node("events/shop/sold/trigger");
+	struct gt_message message;
+	static const char pause[] =
+		"hist:keys=what:vals=pieces:sort=pieces.descending:size=128:pause "
+		"if pieces > 0";
+	assert_int_equal(gt_control_put(&found, false, pause, sizeof(pause) - 1, &message), 0);
+	sell(9, "salt");
+	assert_true(is_in("events/shop/sold/hist", "[paused]"));
+	assert_true(is_in("events/shop/sold/hist", "Hits: 3\n"));
+	static const char clear[] =
+		"hist:keys=what:vals=pieces:sort=pieces.descending:size=128:clear "
+		"if pieces > 0";
+	assert_int_equal(gt_control_put(&found, false, clear, sizeof(clear) - 1, &message), 0);
+	assert_true(is_in("events/shop/sold/hist", "Hits: 0\n"));
+	assert_int_equal(put("events/shop/sold/trigger", ""), 0);
+	assert_string_equal(get("events/shop/sold/hist"), "");
+}
+
+static void a_histogram_counts_by_thread_and_by_function(void **state)
+{
+	(void)state;
+	begin_selling();
+	put("current_tracer", "function_graph");
+	assert_int_equal(put("events/shop/sold/trigger",
+			     "hist:keys=common_pid.execname,stacktrace:size=128"),
+			 0);
+	gt_fake_call(1);
+	sell(1, "x");
+	gt_fake_call(2);
+	sell(2, "x");
+	gt_fake_return();
+	gt_fake_return();
+	assert_true(is_in("events/shop/sold/hist", "common_pid: t7              [         7]"));
+	assert_true(is_in("events/shop/sold/hist", "outer"));
+	assert_true(is_in("events/shop/sold/hist", "inner"));
+	assert_true(is_in("events/shop/sold/hist", "Entries: 2\n"));
+}
+
+static void variables_go_from_one_event_to_another(void **state)
+{
+	struct gt_context *context;
+	(void)state;
+	begin_selling();
+	context = gt_arch_block()->context;
+	const uint64_t low = context->low, high = context->high, here = (uint64_t)&context;
+	context->low = here - 65536; /* actions need some of the stack that runs */
+	context->high = here + 65536;
+	assert_int_equal(put("events/shop/sold/trigger", "hist:keys=common_pid:p0=pieces"), 0);
+	assert_int_equal(put("events/door/locked/trigger", "hist:keys=common_pid:sum=$p0+level:"
+							   "onmatch(shop.sold).nothing($sum)"),
+			 GT_EINVAL);
+	assert_int_equal(put("events/door/locked/trigger",
+			     "hist:keys=common_pid:sum=$p0+level:onmax($sum).save(flags)"),
+			 0);
+	sell(5, "x");
+	lock_door(1, 2);
+	sell(50, "x");
+	lock_door(3, 4);
+	sell(7, "x");
+	lock_door(5, 6);
+	context->low = low;
+	context->high = high;
+	assert_true(is_in("events/door/locked/hist", "max:         54  flags:          3"));
+}
+
+static void a_kernel_without_the_memory_has_no_rules(void **state)
+{
+	struct gt_control_node found;
+	has_rules = false;
+	start(state);
+	has_rules = true;
+	assert_int_equal(gt_control_find(&control.control, "events/shop/sold/filter", 23, &found),
+			 GT_ENOENT);
+	begin_selling();
+	sell(1, "x");
+	assert_int_equal(records(), 1);
+}
+
 static void a_latency_is_shown_as_a_graph_or_without_functions(void **state)
 {
 	(void)state;
@@ -695,6 +958,16 @@ int main(void)
 		TEST(the_longest_is_looked_for_anew),
 		TEST(the_worst_case_is_kept_whole),
 		TEST(a_latency_is_shown_as_a_graph_or_without_functions),
+		TEST(a_filter_leaves_events_out),
+		TEST(a_filter_asks_which_thread_it_is),
+		TEST(a_filter_that_is_refused_says_where),
+		TEST(triggers_switch_tracing_as_often_as_they_say),
+		TEST(a_trigger_enables_another_event),
+		TEST(a_stack_trace_and_a_snapshot_are_taken_where_the_event_is),
+		TEST(a_histogram_counts_what_happens),
+		TEST(a_histogram_counts_by_thread_and_by_function),
+		TEST(variables_go_from_one_event_to_another),
+		TEST(a_kernel_without_the_memory_has_no_rules),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,13 @@
 /*
  * What is done with events where they happen: filters, of all events that a word names, and triggers. They are made
  * for an event when its probe is armed, since its fields are known then; they stand in the arena
- * (graftrace/filter.h). Under the session's lock.
+ * (graftrace/filter.h). Freestanding; one thread at a time.
  */
-#ifndef GT_ATTACH_AGENT_EVENT_RULES_H
-#define GT_ATTACH_AGENT_EVENT_RULES_H
+#ifndef GT_CORE_TRACE_EVENT_RULES_H
+#define GT_CORE_TRACE_EVENT_RULES_H
 
-#include "attach/agent/catalog.h"
-#include "attach/agent/hists.h"
-#include "attach/ring/arena.h"
 #include "core/trace/event_filter.h"
+#include "core/trace/hists.h"
 #include "core/trace/rule_pool.h"
 
 struct gt_event_action {
@@ -29,6 +27,7 @@ struct gt_event_rule {
 	char *filter;	 /* the expression; NULL: none */
 	struct gt_event_action *actions; /* the newest first; then histograms, the oldest first */
 	uint32_t action_count;
+	uint32_t action_room;
 	/* Events of the name that wait for another histogram, and whether they are recorded. */
 	struct gt_event_waiting {
 		struct gt_event_format event;
@@ -49,16 +48,16 @@ struct gt_event_rules {
 	struct gt_hists hists;
 	struct gt_event_rule *rules; /* the last one that names an event holds for it */
 	size_t count;
-	struct gt_catalog *catalog; /* for histograms that name other events */
+	const struct gt_rules_host *host;
 	struct gt_event_format found;
 	bool is_waiting; /* a variable was found whose histogram has no table yet */
 	bool is_placed;	 /* a table has got room */
+	uint32_t word_count;
 	uint8_t words[GRAFTRACE_ARENA_WORDS]; /* 1: it is in use; the first one is never */
 };
 
-/* clock: for histograms of times. */
-void gt_event_rules_init(struct gt_event_rules *rules, struct gt_arena *arena,
-			 const struct gt_clock *clock);
+/* `host` stays, and has an arena at least. */
+void gt_event_rules_init(struct gt_event_rules *rules, const struct gt_rules_host *host);
 void gt_event_rules_fini(struct gt_event_rules *rules);
 
 /* The events of the word have this filter from now on (NULL: none), once they are armed anew.
@@ -79,6 +78,10 @@ int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
 /* The index'th trigger of the event, with what is left of its limit; false: there is none. */
 bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *word,
 				uint32_t index, struct gt_event_trigger *trigger);
+/* The same, with its strings in `text`; false also where they have no room. */
+bool gt_event_rules_copy_trigger(const struct gt_event_rules *rules, const char *word,
+				 uint32_t index, struct gt_event_trigger *trigger, char *text,
+				 size_t room);
 /* 0, or GT_EINVAL and GT_ENOSPC with the message: the trigger, which was added last, could not be armed; it is
  * taken away. */
 int gt_event_rules_fits(struct gt_event_rules *rules, const char *word,

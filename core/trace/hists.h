@@ -1,13 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histograms of events: their tables in the arena (graftrace/hist.h), and who counts in them. Which part of the
- * pool is in use stands in the host's own memory. Under the session's lock.
+ * Histograms of events: their tables in the arenas (graftrace/hist.h), and who counts in them. Which part of the
+ * pool is in use stands in the viewer's own memory. Freestanding; one thread at a time.
  */
-#ifndef GT_ATTACH_AGENT_HISTS_H
-#define GT_ATTACH_AGENT_HISTS_H
+#ifndef GT_CORE_TRACE_HISTS_H
+#define GT_CORE_TRACE_HISTS_H
 
-#include "attach/ring/arena.h"
+#include <graftrace/arena.h>
 #include "core/trace/hist.h"
+#include "core/trace/memory.h"
+
+struct gt_hist_use;
+
+/* An arena in which rules of events stand. */
+struct gt_rules_arena {
+	struct graftrace_arena *memory;
+	char *hists; /* its pool of tables */
+};
+
+/* What rules of events need of whoever has them: a session, a kernel. */
+struct gt_rules_host {
+	struct gt_memory memory;
+	const struct gt_clock *clock; /* for histograms of times */
+	uint64_t hists_bytes;	      /* of each arena's pool; 0: there is none */
+	/* The index'th arena; false: there are no more. */
+	bool (*arena)(void *data, uint32_t index, struct gt_rules_arena *arena);
+	/* The event of that name, for histograms that name others: in `room`, or where a synthetic event's
+	 * description stays. NULL: there is none. */
+	const struct gt_event_format *(*find_event)(void *data, const char *system,
+						    const char *name, struct gt_event_format *room);
+	/* Zeroes whole pages of a pool; NULL: they are written. */
+	void (*wipe)(void *data, void *memory, uint64_t bytes);
+	/* Where there are several arenas: fills copy->view from all of their tables, in the copy's memory.
+	 * GT_ENOMEM. NULL: there is one. */
+	int (*gather)(void *data, const struct gt_hist_use *use, struct gt_hist_copy *copy);
+	void *data;
+};
 
 /* A table, of one histogram or of all that have a name. */
 struct gt_hist_table {
@@ -21,8 +49,7 @@ struct gt_hist_table {
 };
 
 struct gt_hists {
-	struct gt_arena *arena;
-	const struct gt_clock *clock;
+	const struct gt_rules_host *host;
 	struct gt_hist_table *tables;
 	uint64_t
 		from; /* where it is looked for room first: what was given back is used again last */
@@ -40,7 +67,7 @@ struct gt_hist_use {
 	uint32_t description_bytes;
 };
 
-void gt_hists_init(struct gt_hists *hists, struct gt_arena *arena, const struct gt_clock *clock);
+void gt_hists_init(struct gt_hists *hists, const struct gt_rules_host *host);
 void gt_hists_fini(struct gt_hists *hists);
 
 /* NULL: no memory, or the text is none, which is looked at before. */
@@ -63,5 +90,12 @@ int gt_hists_clear(struct gt_hists *hists, struct gt_hist_use *use, struct gt_me
 int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
 		  struct gt_hist_copy *copy);
 void gt_hist_copy_free(struct gt_hist_copy *copy);
+
+/* The table that lies there in the arena's pool. */
+static inline struct graftrace_hist_table *gt_hists_table(const struct gt_rules_arena *arena,
+							  uint64_t offset)
+{
+	return (struct graftrace_hist_table *)(arena->hists + offset);
+}
 
 #endif

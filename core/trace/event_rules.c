@@ -1,24 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules of events: see event_rules.h. */
-#include "attach/agent/event_rules.h"
+#include "core/trace/event_rules.h"
 #include "core/trace/message.h"
 #include "core/trace/event_filter.h"
+#include "core/trace/strings.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-void gt_event_rules_init(struct gt_event_rules *rules, struct gt_arena *arena,
-			 const struct gt_clock *clock)
+void gt_event_rules_init(struct gt_event_rules *rules, const struct gt_rules_host *host)
 {
-	gt_rule_pool_init(&rules->pool, arena->memory);
-	gt_hists_init(&rules->hists, arena, clock);
+	struct gt_rules_arena arena = { 0 };
+
+	host->arena(host->data, 0, &arena);
+	rules->host = host;
+	rules->word_count = arena.memory->rule_word_count < GRAFTRACE_ARENA_WORDS
+				    ? arena.memory->rule_word_count
+				    : GRAFTRACE_ARENA_WORDS;
+	gt_rule_pool_init(&rules->pool, arena.memory);
+	gt_hists_init(&rules->hists, host);
+}
+
+static const struct gt_memory *memory_of(const struct gt_event_rules *rules)
+{
+	return &rules->host->memory;
+}
+
+/* One more than `count`, of `bytes` each. NULL: no memory, and `list` stays. */
+static void *grow(const struct gt_event_rules *rules, void *list, size_t count, size_t bytes)
+{
+	const struct gt_memory *memory = memory_of(rules);
+
+	return memory->resize(memory->data, list, count * bytes, (count + 1) * bytes);
+}
+
+/* Keeps the text, NULL too. False: no memory. */
+static bool keep(const struct gt_event_rules *rules, const char *text, char **kept)
+{
+	*kept = text ? gt_string_keep(memory_of(rules), text, gt_string_bytes(text)) : NULL;
+	return !text || *kept;
 }
 
 static void forget_action(struct gt_event_rules *rules, struct gt_event_action *action)
 {
-	free((char *)action->trigger.filter);
-	free((char *)action->trigger.target);
-	free((char *)action->trigger.hist);
+	gt_string_drop(memory_of(rules), action->trigger.filter);
+	gt_string_drop(memory_of(rules), action->trigger.target);
+	gt_string_drop(memory_of(rules), action->trigger.hist);
 	gt_hists_free(&rules->hists, action->hist);
 }
 
@@ -28,10 +52,11 @@ static void forget(struct gt_event_rules *rules, struct gt_event_rule *rule)
 
 	for (i = 0; i < rule->action_count; i++)
 		forget_action(rules, &rule->actions[i]);
-	free(rule->actions);
-	free(rule->waiting);
-	free(rule->word);
-	free(rule->filter);
+	gt_memory_put(memory_of(rules), rule->actions, rule->action_room * sizeof(*rule->actions));
+	gt_memory_put(memory_of(rules), rule->waiting,
+		      rule->waiting_count * sizeof(*rule->waiting));
+	gt_string_drop(memory_of(rules), rule->word);
+	gt_string_drop(memory_of(rules), rule->filter);
 }
 
 void gt_event_rules_fini(struct gt_event_rules *rules)
@@ -41,7 +66,7 @@ void gt_event_rules_fini(struct gt_event_rules *rules)
 	for (i = 0; i < rules->count; i++)
 		forget(rules, &rules->rules[i]);
 	gt_hists_fini(&rules->hists);
-	free(rules->rules);
+	gt_memory_put(memory_of(rules), rules->rules, rules->count * sizeof(*rules->rules));
 	rules->rules = NULL;
 	rules->count = 0;
 }
@@ -51,7 +76,7 @@ static struct gt_event_rule *find_word(const struct gt_event_rules *rules, const
 	size_t i;
 
 	for (i = 0; i < rules->count; i++)
-		if (strcmp(rules->rules[i].word, word) == 0)
+		if (gt_string_is(rules->rules[i].word, word))
 			return &rules->rules[i];
 	return NULL;
 }
@@ -64,10 +89,11 @@ static struct gt_event_rule *need(struct gt_event_rules *rules, const char *word
 
 	if (rule)
 		return rule;
-	copy = strdup(word);
-	grown = copy ? realloc(rules->rules, (rules->count + 1) * sizeof(*rules->rules)) : NULL;
+	grown = keep(rules, word, &copy)
+			? grow(rules, rules->rules, rules->count, sizeof(*rules->rules))
+			: NULL;
 	if (!grown) {
-		free(copy);
+		gt_string_drop(memory_of(rules), copy);
 		return NULL;
 	}
 	rules->rules = grown;
@@ -78,21 +104,22 @@ static struct gt_event_rule *need(struct gt_event_rules *rules, const char *word
 int gt_event_rules_set_filter(struct gt_event_rules *rules, const char *word, const char *filter,
 			      struct gt_message *message)
 {
-	char *copy = filter ? strdup(filter) : NULL;
-	struct gt_event_rule *rule = filter && !copy ? NULL : need(rules, word), moved;
+	char *copy;
+	struct gt_event_rule *rule = keep(rules, filter, &copy) ? need(rules, word) : NULL, moved;
 
 	if (!rule) {
-		free(copy);
+		gt_string_drop(memory_of(rules), copy);
 		return gt_fail(message, GT_ENOMEM, "no memory for a filter");
 	}
-	free(rule->filter);
+	gt_string_drop(memory_of(rules), rule->filter);
 	rule->filter = copy;
 	rule->has_filter = true;
 	rule->tried = rule->fitted = 0;
 	rule->misfit.text[0] = 0;
 	/* The last one says. */
 	moved = *rule;
-	memmove(rule, rule + 1, (size_t)(&rules->rules[rules->count - 1] - rule) * sizeof(*rule));
+	__builtin_memmove(rule, rule + 1,
+			  (size_t)(&rules->rules[rules->count - 1] - rule) * sizeof(*rule));
 	rules->rules[rules->count - 1] = moved;
 	return 0;
 }
@@ -110,9 +137,7 @@ static enum graftrace_rule_action kind_of(enum graftrace_rule_action action)
 
 static bool is_same(const struct gt_event_trigger *a, const struct gt_event_trigger *b)
 {
-	return kind_of(a->action) == kind_of(b->action) &&
-	       (!a->target || !b->target ? a->target == b->target
-					 : strcmp(a->target, b->target) == 0);
+	return kind_of(a->action) == kind_of(b->action) && gt_string_is(a->target, b->target);
 }
 
 /* As Linux has them: one of each kind, and one that enables or disables a target. */
@@ -130,10 +155,11 @@ static struct gt_event_action *find_action(const struct gt_event_rule *rule,
 /* In all arenas, each of whose processes have their own. */
 static void write_word(struct gt_event_rules *rules, uint32_t word, uint64_t value)
 {
-	const struct gt_arena *arena;
+	struct gt_rules_arena arena;
+	uint32_t i;
 
-	for (arena = rules->hists.arena; arena; arena = arena->next)
-		__atomic_store_n(&graftrace_arena_rule_words(arena->memory)[word], value,
+	for (i = 0; rules->host->arena(rules->host->data, i, &arena); i++)
+		__atomic_store_n(&graftrace_arena_rule_words(arena.memory)[word], value,
 				 __ATOMIC_RELEASE);
 }
 
@@ -142,7 +168,7 @@ static uint32_t take_word(struct gt_event_rules *rules, uint64_t value)
 {
 	uint32_t i;
 
-	for (i = 1; i < GRAFTRACE_ARENA_WORDS; i++) {
+	for (i = 1; i < rules->word_count; i++) {
 		if (rules->words[i])
 			continue;
 		rules->words[i] = 1;
@@ -154,11 +180,12 @@ static uint32_t take_word(struct gt_event_rules *rules, uint64_t value)
 
 static uint64_t value_of(const struct gt_event_rules *rules, uint32_t word)
 {
-	const struct gt_arena *arena;
+	struct gt_rules_arena arena;
 	uint64_t most = 0;
+	uint32_t i;
 
-	for (arena = rules->hists.arena; arena; arena = arena->next) {
-		uint64_t value = __atomic_load_n(&graftrace_arena_rule_words(arena->memory)[word],
+	for (i = 0; rules->host->arena(rules->host->data, i, &arena); i++) {
+		uint64_t value = __atomic_load_n(&graftrace_arena_rule_words(arena.memory)[word],
 						 __ATOMIC_RELAXED);
 
 		most = value > most ? value : most;
@@ -177,8 +204,8 @@ static void remove_action(struct gt_event_rules *rules, struct gt_event_rule *ru
 	rules->words[action->word] = 0;
 	forget_action(rules, action);
 	rule->action_count--;
-	memmove(action, action + 1,
-		(size_t)(&rule->actions[rule->action_count] - action) * sizeof(*action));
+	__builtin_memmove(action, action + 1,
+			  (size_t)(&rule->actions[rule->action_count] - action) * sizeof(*action));
 }
 
 static void open_gate(struct gt_event_rules *rules, struct gt_event_rule *rule, bool on)
@@ -187,10 +214,19 @@ static void open_gate(struct gt_event_rules *rules, struct gt_event_rule *rule, 
 	write_word(rules, rule->gate, on);
 }
 
-static bool is_copied(const char *text, char **copy)
+/* Room for one more action. NULL: no memory. */
+static struct gt_event_action *need_action(struct gt_event_rules *rules, struct gt_event_rule *rule)
 {
-	*copy = text ? strdup(text) : NULL;
-	return !text || *copy;
+	struct gt_event_action *grown = rule->actions;
+
+	if (rule->action_count == rule->action_room) {
+		grown = grow(rules, rule->actions, rule->action_room, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		rule->actions = grown;
+		rule->action_room++;
+	}
+	return grown;
 }
 
 /* Its strings are copied. hist: its own from now on, also if it cannot be. */
@@ -213,14 +249,12 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 			open_gate(rules, target, false);
 	}
 	rule = need(rules, word);
-	grown = rule ? realloc(rule->actions, (rule->action_count + 1) * sizeof(*grown)) : NULL;
-	if (grown)
-		rule->actions = grown;
+	grown = rule ? need_action(rules, rule) : NULL;
 	action.trigger =
 		(struct gt_event_trigger){ .action = trigger->action, .limit = trigger->limit };
-	copied = is_copied(trigger->filter, (char **)&action.trigger.filter);
-	copied &= is_copied(trigger->target, (char **)&action.trigger.target);
-	copied &= is_copied(trigger->hist, (char **)&action.trigger.hist);
+	copied = keep(rules, trigger->filter, (char **)&action.trigger.filter);
+	copied &= keep(rules, trigger->target, (char **)&action.trigger.target);
+	copied &= keep(rules, trigger->hist, (char **)&action.trigger.hist);
 	action.word = grown && copied ? take_word(rules, hist && hist->hist.is_paused) : 0;
 	if (!action.word || rule->action_count + 1 >= GRAFTRACE_RULES_MAX) {
 		rules->words[action.word] = 0;
@@ -230,7 +264,7 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 	if (hist) {
 		grown[rule->action_count] = action;
 	} else {
-		memmove(&grown[1], &grown[0], rule->action_count * sizeof(*grown));
+		__builtin_memmove(&grown[1], &grown[0], rule->action_count * sizeof(*grown));
 		grown[0] = action;
 	}
 	rule->action_count++;
@@ -241,11 +275,6 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 
 /* ---- histograms ---- */
 
-static bool is_same_text(const char *a, const char *b)
-{
-	return !a || !b ? a == b : strcmp(a, b) == 0;
-}
-
 /* Of those without a name, or of those with the same one. */
 static struct gt_event_action *find_hist(const struct gt_event_rule *rule,
 					 const struct gt_hist_use *use, const char *filter)
@@ -255,9 +284,9 @@ static struct gt_event_action *find_hist(const struct gt_event_rule *rule,
 	for (i = 0; rule && i < rule->action_count; i++) {
 		struct gt_event_action *action = &rule->actions[i];
 
-		if (action->hist && is_same_text(action->hist->hist.name, use->hist.name) &&
+		if (action->hist && gt_string_is(action->hist->hist.name, use->hist.name) &&
 		    gt_hist_is_same(&action->hist->hist, &use->hist) &&
-		    is_same_text(action->trigger.filter, filter))
+		    gt_string_is(action->trigger.filter, filter))
 			return action;
 	}
 	return NULL;
@@ -324,18 +353,18 @@ static int add_hist(struct gt_event_rules *rules, const char *word,
 		    const struct gt_event_trigger *trigger, struct gt_hist_use *use,
 		    struct gt_message *message)
 {
-	struct gt_hist *parsed = malloc(sizeof(*parsed));
+	struct gt_hist *parsed = gt_memory_get(memory_of(rules), sizeof(*parsed));
 	struct gt_hist_error wrong;
 	int error = parsed ? add_action(rules, word, trigger, use) : GT_ENOMEM;
 
 	if (error) {
-		free(parsed);
+		gt_memory_put(memory_of(rules), parsed, sizeof(*parsed));
 		return gt_fail(message, error, "no room for a histogram");
 	}
 	/* Where the event is not known yet, neither is what it needs. */
 	if (gt_event_rules_parse_hist(rules, word, trigger->hist, false, parsed, &wrong) == 0)
 		error = gt_event_rules_make_foreign(rules, parsed, use, message);
-	free(parsed);
+	gt_memory_put(memory_of(rules), parsed, sizeof(*parsed));
 	if (error)
 		remove_hist(rules, use);
 	return error;
@@ -431,8 +460,7 @@ int gt_event_rules_hist(const struct gt_event_rules *rules, const char *word, ui
 	if (error)
 		return error;
 	copy->is_paused = value_of(rules, action->word) != 0;
-	copy->filter = action->trigger.filter ? strdup(action->trigger.filter) : NULL;
-	if (action->trigger.filter && !copy->filter) {
+	if (!keep(rules, action->trigger.filter, &copy->filter)) {
 		gt_hist_copy_free(copy);
 		return GT_ENOMEM;
 	}
@@ -457,19 +485,38 @@ bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *
 	return true;
 }
 
+/* Moves the string, if there is one, to what is left of the room. False: it does not fit. */
+static bool put_string(const char **string, char **text, size_t *room)
+{
+	const size_t bytes = *string ? gt_string_bytes(*string) + 1 : 0;
+
+	if (bytes > *room)
+		return false;
+	if (*string)
+		*string = __builtin_memcpy(*text, *string, bytes);
+	*text += bytes;
+	*room -= bytes;
+	return true;
+}
+
+bool gt_event_rules_copy_trigger(const struct gt_event_rules *rules, const char *word,
+				 uint32_t index, struct gt_event_trigger *trigger, char *text,
+				 size_t room)
+{
+	return gt_event_rules_get_trigger(rules, word, index, trigger) &&
+	       put_string(&trigger->filter, &text, &room) &&
+	       put_string(&trigger->target, &text, &room) &&
+	       put_string(&trigger->hist, &text, &room);
+}
+
 static const struct gt_event_rule *find_name(const struct gt_event_rules *rules, const char *system,
 					     const char *name)
 {
-	const size_t bytes = strlen(system);
 	size_t i;
 
-	for (i = 0; i < rules->count; i++) {
-		const char *word = rules->rules[i].word;
-
-		if (strncmp(word, system, bytes) == 0 && word[bytes] == ':' &&
-		    strcmp(word + bytes + 1, name) == 0)
+	for (i = 0; i < rules->count; i++)
+		if (gt_string_names(rules->rules[i].word, system, name))
 			return &rules->rules[i];
-	}
 	return NULL;
 }
 
@@ -546,7 +593,7 @@ static bool add(struct builder *builder, struct graftrace_rule rule,
 
 	if (filter) {
 		bytes = gt_event_filter_make(
-			event, filter, strlen(filter),
+			event, filter, gt_string_bytes(filter),
 			(struct graftrace_filter *)((char *)builder->block + builder->used),
 			builder->room - builder->used, error);
 		if (bytes < 0)
@@ -601,10 +648,11 @@ static uint64_t add_description(struct builder *builder, struct gt_event_rules *
 		action->unfit = error;
 		return 0;
 	}
-	memcpy((char *)builder->block + at, &action->hist->description,
-	       sizeof(action->hist->description));
-	memcpy((char *)builder->block + at + sizeof(action->hist->description), action->hist->parts,
-	       action->hist->description_bytes - sizeof(action->hist->description));
+	__builtin_memcpy((char *)builder->block + at, &action->hist->description,
+			 sizeof(action->hist->description));
+	__builtin_memcpy((char *)builder->block + at + sizeof(action->hist->description),
+			 action->hist->parts,
+			 action->hist->description_bytes - sizeof(action->hist->description));
 	builder->used += action->hist->description_bytes;
 	return at;
 }
@@ -690,7 +738,7 @@ static void add_actions(struct builder *builder, struct gt_event_rules *rules,
 
 static uint64_t room_of(const char *filter)
 {
-	return filter ? GT_EVENT_FILTER_ROOM(strlen(filter)) + 8 : 0;
+	return filter ? GT_EVENT_FILTER_ROOM(gt_string_bytes(filter)) + 8 : 0;
 }
 
 /* Whether it is recorded is one. */
@@ -727,14 +775,15 @@ static void set_gate(struct gt_event_rules *rules, struct gt_event_rule *own, bo
 }
 
 /* It is armed anew once the other histogram has a table. */
-static void wait_for(struct gt_event_rule *rule, const struct gt_event_format *event, bool recorded)
+static void wait_for(const struct gt_event_rules *rules, struct gt_event_rule *rule,
+		     const struct gt_event_format *event, bool recorded)
 {
 	struct gt_event_waiting *grown;
 	uint32_t i = 0;
 
 	while (i < rule->waiting_count && rule->waiting[i].event.number != event->number)
 		i++;
-	grown = i == rule->waiting_count ? realloc(rule->waiting, (i + 1) * sizeof(*grown))
+	grown = i == rule->waiting_count ? grow(rules, rule->waiting, i, sizeof(*grown))
 					 : rule->waiting;
 	if (!grown)
 		return;
@@ -752,7 +801,7 @@ static int arm(struct gt_event_rules *rules, const struct gt_event_format *event
 	const bool gated = own && own->targeted;
 	/* One that is made by an action is recorded only where a rule says so. */
 	const bool needed = (filter && filter->filter) || (own && own->action_count) || gated ||
-			    strcmp(event->system, GT_EVENT_SYNTHETIC) == 0;
+			    gt_string_is(event->system, GT_EVENT_SYNTHETIC);
 	struct builder builder = { .room = room_for(rules, filter, own) };
 	int error = 0;
 
@@ -760,9 +809,10 @@ static int arm(struct gt_event_rules *rules, const struct gt_event_format *event
 		return gt_rule_pool_get(&rules->pool, event->number)
 			       ? gt_rule_pool_put(&rules->pool, event->number, NULL)
 			       : 0;
-	builder.block = calloc(1, builder.room);
+	builder.block = gt_memory_get(memory_of(rules), builder.room);
 	if (!builder.block)
 		return gt_fail(message, GT_ENOMEM, "no memory for an event's rules");
+	__builtin_memset(builder.block, 0, builder.room);
 	builder.used =
 		sizeof(*builder.block) + rule_count(rules, own) * sizeof(struct graftrace_rule);
 	if (gated)
@@ -775,9 +825,9 @@ static int arm(struct gt_event_rules *rules, const struct gt_event_format *event
 	error = gt_rule_pool_put(&rules->pool, event->number, builder.block);
 	if (error)
 		gt_fail(message, error, "no room for the filters of so many events");
-	free(builder.block);
+	gt_memory_put(memory_of(rules), builder.block, builder.room);
 	if (own && builder.waits)
-		wait_for(own, event, recorded);
+		wait_for(rules, own, event, recorded);
 	return error;
 }
 
@@ -789,13 +839,14 @@ static int arm_waiting(struct gt_event_rules *rules, struct gt_message *message)
 
 	for (i = 0; !error && i < rules->count; i++) {
 		struct gt_event_waiting *waiting = rules->rules[i].waiting;
-		uint32_t count = rules->rules[i].waiting_count, k;
+		const uint32_t count = rules->rules[i].waiting_count;
+		uint32_t k;
 
 		rules->rules[i].waiting = NULL;
 		rules->rules[i].waiting_count = 0;
 		for (k = 0; !error && k < count; k++)
 			error = arm(rules, &waiting[k].event, waiting[k].recorded, message);
-		free(waiting);
+		gt_memory_put(memory_of(rules), waiting, count * sizeof(*waiting));
 	}
 	return error;
 }

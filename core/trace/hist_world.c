@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What histograms know of other events and of other histograms' variables (core/trace/hist.h): see
  * event_rules.h. */
-#include "attach/agent/event_rules.h"
-#include "attach/agent/synthetics.h"
-#include "attach/agent/syscall_events.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "core/trace/event_rules.h"
+#include "core/trace/message.h"
+#include "core/trace/strings.h"
 
 static bool is_of(const struct gt_event_rule *rule, const char *system, const char *event)
 {
-	const size_t bytes = system ? strlen(system) : 0;
-
-	return !system || (strncmp(rule->word, system, bytes) == 0 && rule->word[bytes] == ':' &&
-			   strcmp(rule->word + bytes + 1, event) == 0);
+	return !system || gt_string_names(rule->word, system, event);
 }
 
 static bool find_in(const struct gt_hist_use *use, const char *name, struct gt_hist_found *found)
@@ -47,53 +40,11 @@ static uint32_t find_variable(void *data, const char *system, const char *event,
 	return count;
 }
 
-static bool find_probe(const struct gt_catalog *catalog, const char *system, const char *name,
-		       struct gt_event_format *found)
-{
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; i < catalog->file_count; i++)
-		for (k = 0; k < catalog->files[i]->probe_count; k++) {
-			const struct gt_catalog_probe *probe = &catalog->files[i]->probes[k];
-
-			if (probe->removed || strcmp(probe->probe->name, name) != 0 ||
-			    strcmp(probe->probe->system, system) != 0)
-				continue;
-			gt_catalog_describe_event(catalog->files[i], k, found);
-			return true;
-		}
-	return false;
-}
-
-static bool find_call(const struct gt_catalog *catalog, const char *system, const char *name,
-		      struct gt_event_format *found)
-{
-	const char *its_system;
-	uint32_t i;
-
-	for (i = 0; catalog->syscall_events && i < gt_syscall_event_count(); i++)
-		if (strcmp(gt_syscall_event_name(i, &its_system), name) == 0 &&
-		    strcmp(its_system, system) == 0) {
-			gt_syscall_event_describe(catalog, i, found);
-			return true;
-		}
-	return false;
-}
-
 static const struct gt_event_format *find_event(void *data, const char *system, const char *name)
 {
 	struct gt_event_rules *rules = data;
-	const struct gt_synthetic_event *synthetic =
-		strcmp(system, GT_EVENT_SYNTHETIC) == 0 ? gt_synthetics_find(rules->catalog, name)
-							: NULL;
 
-	if (synthetic)
-		return &synthetic->definition.format;
-	return find_probe(rules->catalog, system, name, &rules->found) ||
-			       find_call(rules->catalog, system, name, &rules->found)
-		       ? &rules->found
-		       : NULL;
+	return rules->host->find_event(rules->host->data, system, name, &rules->found);
 }
 
 static bool is_alike(void *data, const char *system, const char *event, const struct gt_hist *hist)
@@ -129,20 +80,23 @@ int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, co
 			      bool is_new, struct gt_hist *hist, struct gt_hist_error *error)
 {
 	const struct gt_hist_world world = gt_event_rules_world(rules, is_new);
-	const char *colon = strchr(word, ':');
-	const struct gt_event_format *found;
+	const struct gt_event_format *found = NULL;
 	struct gt_event_format event;
-	char *system = colon ? strndup(word, (size_t)(colon - word)) : NULL;
-	int result = GT_ENOENT;
+	char *system;
+	size_t colon = 0;
 
 	*error = (struct gt_hist_error){ 0 };
-	found = system ? find_event(rules, system, colon + 1) : NULL;
-	if (found) {
-		event = *found;
-		result = gt_hist_parse(text, strlen(text), &event, &world, hist, error);
-	}
-	free(system);
-	return result;
+	while (word[colon] != '\0' && word[colon] != ':')
+		colon++;
+	if (word[colon] == '\0')
+		return GT_ENOENT;
+	system = gt_string_keep(&rules->host->memory, word, colon);
+	found = system ? find_event(rules, system, word + colon + 1) : NULL;
+	gt_string_drop(&rules->host->memory, system);
+	if (!found)
+		return GT_ENOENT;
+	event = *found;
+	return gt_hist_parse(text, gt_string_bytes(text), &event, &world, hist, error);
 }
 
 /* Each of the fields becomes a variable of a histogram with the keys of one that is there, and its filter. */
@@ -163,12 +117,12 @@ int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hi
 		if (!alike)
 			return GT_EINVAL;
 		gt_hist_put_key_text(&alike->hist->hist, keys, sizeof(keys));
-		snprintf(text, sizeof(text), "keys=%s:" GT_HIST_FOREIGN_VARIABLE "%s=%s", keys,
-			 hist->foreign[i].field, hist->foreign[i].field);
-		snprintf(word, sizeof(word), "%s:%s", hist->foreign[i].system,
-			 hist->foreign[i].event);
-		snprintf(filter, sizeof(filter), "%s",
-			 alike->trigger.filter ? alike->trigger.filter : "");
+		gt_format(text, sizeof(text), "keys=%s:" GT_HIST_FOREIGN_VARIABLE "%s=%s", keys,
+			  hist->foreign[i].field, hist->foreign[i].field);
+		gt_format(word, sizeof(word), "%s:%s", hist->foreign[i].system,
+			  hist->foreign[i].event);
+		gt_format(filter, sizeof(filter), "%s",
+			  alike->trigger.filter ? alike->trigger.filter : "");
 		trigger.filter = *filter ? filter : NULL;
 		trigger.hist = text;
 		error = gt_event_rules_add_hist(rules, word, &trigger, made_for, message);
@@ -205,7 +159,7 @@ bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthet
 
 			for (k = 0; use && k < use->hist.action_count; k++)
 				if (use->hist.actions[k].made &&
-				    strcmp(use->hist.actions[k].made, synthetic) == 0)
+				    gt_string_is(use->hist.actions[k].made, synthetic))
 					return true;
 		}
 	return false;
