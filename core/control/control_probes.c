@@ -2,11 +2,14 @@
 /*
  * Dynamic probes: dynamic_events, uprobe_events, uprobe_profile. A line is a command, as in kernel/trace/trace_dynevent.c and
  * trace_uprobe.c: p and r set a probe, "-:" removes some; the shell's `>` removes all of them first, and none
- * while one is recorded.
+ * while one is recorded. dynamic_events has synthetic events, too: "s:" defines one (trace_events_synth.c).
  */
 #include "core/control/control_row.h"
 #include "core/control/control_table.h"
 #include "core/trace/probe.h"
+#include "core/trace/synthetic.h"
+
+#define BEFORE_NAME GT_EVENT_SYNTHETIC "/"
 
 static bool has_probes(const struct gt_control_target *target)
 {
@@ -18,12 +21,24 @@ static bool has_hits(const struct gt_control_target *target)
 	return target->ops->probe_hits != NULL;
 }
 
+/* uprobe_events has probes alone. */
+static bool has_synthetics(const struct gt_control_handle *handle)
+{
+	return handle->file->argument == 0 && handle->target->ops->synthetic_set != NULL;
+}
+
 static int open_probes(struct gt_control_handle *handle, unsigned access,
 		       struct gt_message *message)
 {
-	return (access & GT_CONTROL_WRITE) && (access & GT_CONTROL_TRUNCATE)
-		       ? handle->target->ops->probes_remove(handle->target, "", "", message)
-		       : 0;
+	const struct gt_control_ops *ops = handle->target->ops;
+	int error;
+
+	if (!(access & GT_CONTROL_WRITE) || !(access & GT_CONTROL_TRUNCATE))
+		return 0;
+	error = ops->probes_remove(handle->target, "", "", message);
+	if (error == 0 && has_synthetics(handle))
+		error = ops->synthetics_remove(handle->target, "", message);
+	return error;
 }
 
 static int64_t read_lines(struct gt_control_handle *handle,
@@ -43,11 +58,38 @@ static int64_t read_lines(struct gt_control_handle *handle,
 	return (int64_t)given;
 }
 
+/* The line of the index'th synthetic event. */
+static int get_synthetic(struct gt_control_target *target, uint64_t index, char *line, size_t bytes)
+{
+	struct gt_event_format event;
+	char text[2 * GT_SYNTHETIC_BYTES];
+	const int error = target->ops->synthetic(target, index, &event);
+
+	if (error != 0)
+		return error;
+	gt_synthetic_put(&event, text, sizeof(text));
+	gt_format(line, bytes, "s:" BEFORE_NAME "%s", text);
+	return 0;
+}
+
+/* The probes, then the synthetic events. */
+static int get_any(struct gt_control_target *target, uint64_t index, char *line, size_t bytes)
+{
+	uint64_t probes = 0;
+
+	if (target->ops->probe(target, index, line, bytes) == 0)
+		return 0;
+	while (probes < index && target->ops->probe(target, probes, line, bytes) == 0)
+		probes++;
+	return get_synthetic(target, index - probes, line, bytes);
+}
+
 static int64_t read_probes(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			   struct gt_message *message)
 {
 	(void)message;
-	return read_lines(handle, handle->target->ops->probe, buffer, bytes);
+	return read_lines(handle, has_synthetics(handle) ? get_any : handle->target->ops->probe,
+			  buffer, bytes);
 }
 
 static int64_t read_profile(struct gt_control_handle *handle, char *buffer, size_t bytes,
@@ -57,20 +99,66 @@ static int64_t read_profile(struct gt_control_handle *handle, char *buffer, size
 	return read_lines(handle, handle->target->ops->probe_hits, buffer, bytes);
 }
 
+/* "s:[synthetic/]NAME FIELDS": as in synthetic_events behind what stands before the name. */
+static int define_synthetic(struct gt_control_handle *handle, const char *line, size_t bytes,
+			    struct gt_probe_error *unfit, struct gt_message *message)
+{
+	size_t name = 2, blank = 0, slash = 2;
+	int error;
+
+	handle->bad_in = "synthetic_events"; /* as Linux says it */
+	while (blank < bytes && !gt_row_is_blank(line[blank]))
+		blank++;
+	while (slash < bytes && line[slash] != '/')
+		slash++;
+	if (blank == bytes)
+		return REFUSE(message, GT_EINVAL,
+			      "Command must be of the form: <name> field[;field] ...");
+	if (slash < bytes && !gt_row_is_word(line + 2, slash - 2, GT_EVENT_SYNTHETIC))
+		return REFUSE(
+			message, GT_EINVAL,
+			"Command must be of the form: s or -:[synthetic/]<name> field[;field] ...");
+	if (slash < bytes)
+		name = slash + 1;
+	error = handle->target->ops->synthetic_set(handle->target, line + name, bytes - name, unfit,
+						   message);
+	unfit->at += (uint32_t)name;
+	return error;
+}
+
+/* Of the group and name, "" any. */
+static int remove_named(struct gt_control_handle *handle, const char *group, const char *name,
+			struct gt_message *message)
+{
+	const struct gt_control_ops *ops = handle->target->ops;
+	const bool may_be_synthetic =
+		has_synthetics(handle) &&
+		(group[0] == '\0' ||
+		 gt_row_is_word(group, gt_row_length(group), GT_EVENT_SYNTHETIC));
+	int error = ops->probes_remove(handle->target, group, name, message), more;
+
+	if (!may_be_synthetic || (error != 0 && error != GT_ENOENT))
+		return error;
+	more = ops->synthetics_remove(handle->target, name, message);
+	return more == GT_ENOENT ? error : more;
+}
+
 /* One command: [line, line + bytes), which begins `at` bytes behind the first that was written. */
 static int take_line(struct gt_control_handle *handle, const char *line, size_t bytes, size_t at,
 		     struct gt_message *message)
 {
 	const struct gt_control_ops *ops = handle->target->ops;
 	struct gt_probe_definition probe;
-	struct gt_probe_error unfit;
+	struct gt_probe_error unfit = { "", 0 };
 	int error;
 
 	if (line[0] == '-') {
 		error = gt_probe_parse(line, bytes, GT_PROBES_ANY, &probe, &unfit);
 		if (error == 0)
-			return ops->probes_remove(handle->target, probe.group, probe.name, message);
+			return remove_named(handle, probe.group, probe.name, message);
 		gt_message_set(message, "%s", unfit.text);
+	} else if (has_synthetics(handle) && bytes >= 2 && line[0] == 's' && line[1] == ':') {
+		error = define_synthetic(handle, line, bytes, &unfit, message);
 	} else {
 		error = ops->probe_set(handle->target, line, bytes,
 				       handle->target->kind == GT_CONTROL_KERNEL ? GT_PROBES_KERNEL

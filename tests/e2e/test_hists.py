@@ -209,6 +209,26 @@ def test_the_time_between_two_events_becomes_an_event(watched):
     watched.run(3)
 
 
+def test_a_synthetic_event_is_defined_among_the_dynamic_ones(watched):
+    watched.append("dynamic_events", "s:seen int count")
+    watched.append("dynamic_events", "s:synthetic/also u64 a; u64 b")
+    assert (watched.path / "dynamic_events").read_text() == "s:synthetic/seen\tint count\ns:synthetic/also\tu64 a; u64 b\n"
+    assert (watched.path / "synthetic_events").read_text() == "seen\tint count\nalso\tu64 a; u64 b\n"
+    assert (watched.path / "uprobe_events").read_text() == ""
+    watched.write("hist:keys=count:onmatch(shop.sold).seen(count)")
+    watched.write("hist:keys=count", "events/synthetic/seen")
+    watched.run(4)
+    assert watched.hists("events/synthetic/seen")[0][1]["Hits"] == 4
+    with pytest.raises(OSError) as refused:
+        watched.append("dynamic_events", "-:seen")
+    assert refused.value.errno == 16  # EBUSY
+    for event in ("events/synthetic/seen", SOLD):
+        (watched.path / event / "trigger").write_text("")
+    watched.append("dynamic_events", "-:seen")
+    watched.append("dynamic_events", "-:synthetic/also")
+    assert (watched.path / "synthetic_events").read_text() == ""
+
+
 def test_an_instance_gets_events_that_histograms_make(watched):
     (watched.path / "instances/one").mkdir()
     watched.append("synthetic_events", "seen int count")
