@@ -703,8 +703,7 @@ int gt_cmd_record(int argc, char **argv)
 	int code = gt_record_options_parse(argc, argv, &recording.options);
 
 	if (code < 0 && recording.options.from != NULL) {
-		code = gt_record_from(recording.options.from, recording.options.output,
-				      recording.options.for_ns);
+		code = gt_record_from(&recording.options);
 		gt_record_options_fini(&recording.options);
 		return code;
 	}

@@ -5,6 +5,9 @@
  * kernel then sends what it has recorded up to that moment. The stream is cut into its blocks; each
  * is checked by its header and written whole; the END block is made from the blocks that were
  * received. So the file is a whole recording whenever and however the connection ends.
+ *
+ * With this machine's kernel beside (record_host.h), the first block is written here and all others
+ * there, with new places in the file.
  */
 #define _GNU_SOURCE
 #include "cli/record_from.h"
@@ -22,6 +25,7 @@
 #include <graftrace/file.h>
 #include "attach/process/clock.h"
 #include "cli/command.h"
+#include "cli/record_host.h"
 #include "cli/running.h"
 #include "read/crc32c.h"
 #include "read/recording_file.h"
@@ -30,6 +34,7 @@
 #define PATH	   "/ftrace/trace_pipe.data"
 #define HEAD_BYTES 8192
 #define POLL_MS	   100
+#define HOST_MS	   20		 /* the same where this machine's kernel is recorded, too */
 #define BUSY_NS	   2000000000ull /* the reader before may be seen as connected for so long */
 #define LAST_NS	   5000000000ull /* of silence, after the end was asked for */
 #define REST_NS	   300000000ull	 /* for data under way, if that request failed */
@@ -40,8 +45,11 @@ struct drain {
 	int socket, file;
 	uint8_t *held; /* received and not written yet */
 	size_t held_bytes, capacity;
-	uint64_t offset; /* bytes written so far */
+	uint64_t received; /* bytes of blocks that were taken, where the next one says that it is */
+	uint64_t offset;   /* bytes written so far, but for those that `host` writes */
 	uint64_t blocks;
+	struct gt_record_host *host_kernel; /* this machine's goes to the file, too; NULL: not */
+	struct graftrace_file_start start;
 	bool ended; /* the END block was received: the kernel has sent all */
 	struct graftrace_file_end end;
 	uint64_t first_clock, last_clock;
@@ -113,14 +121,16 @@ static bool is_over(uint64_t deadline)
 }
 
 /* Returns > 0: bytes; 0: the end, or time to stop; -1: the connection broke. */
-static ssize_t receive(int from, void *buffer, size_t bytes, uint64_t deadline)
+static ssize_t receive(int from, void *buffer, size_t bytes, uint64_t deadline,
+		       struct gt_record_host *host)
 {
 	for (;;) {
 		struct pollfd wait = { .fd = from, .events = POLLIN };
 
-		if (is_over(deadline))
+		gt_record_host_take(host);
+		if (is_over(deadline) || gt_record_host_failed(host))
 			return 0;
-		if (poll(&wait, 1, POLL_MS) <= 0)
+		if (poll(&wait, 1, host != NULL ? HOST_MS : POLL_MS) <= 0)
 			continue;
 		ssize_t got = recv(from, buffer, bytes, 0);
 		if (got >= 0 || errno != EINTR)
@@ -149,7 +159,7 @@ static bool ask(int to, const char *request, struct answer *answer, uint64_t dea
 	while (answer->held < sizeof(answer->text) - 1 &&
 	       (answer->body == NULL || answer->status != 200)) {
 		got = receive(to, answer->text + answer->held,
-			      sizeof(answer->text) - 1 - answer->held, deadline);
+			      sizeof(answer->text) - 1 - answer->held, deadline, NULL);
 		if (got <= 0)
 			break;
 		answer->held += (size_t)got;
@@ -300,14 +310,13 @@ static void take_sub_buffers(struct drain *drain, const uint8_t *payload, size_t
 static void take_block(struct drain *drain, const struct graftrace_block *block,
 		       const uint8_t *payload)
 {
-	struct graftrace_file_start start;
 	struct graftrace_file_functions functions;
 
 	switch (block->type) {
 	case GRAFTRACE_BLOCK_START:
-		if (block->payload_bytes >= sizeof(start)) {
-			memcpy(&start, payload, sizeof(start));
-			drain->end.clock = start.clock;
+		if (block->payload_bytes >= sizeof(drain->start)) {
+			memcpy(&drain->start, payload, sizeof(drain->start));
+			drain->end.clock = drain->start.clock;
 		}
 		break;
 	case GRAFTRACE_BLOCK_FUNCTIONS:
@@ -328,6 +337,68 @@ static void take_block(struct drain *drain, const struct graftrace_block *block,
 	}
 }
 
+/* What the kernel is called in requests. */
+static void name_host(const struct drain *drain, char *name, size_t bytes)
+{
+	snprintf(name, bytes, "%s:%s", drain->host, drain->port);
+}
+
+/* Lets this machine's kernel into the file, behind its first block. */
+static bool begin_host(struct drain *drain)
+{
+	char name[sizeof(drain->host) + 16];
+	int connection = connect_to(drain, false);
+
+	name_host(drain, name, sizeof(name));
+	bool done = connection >= 0 && gt_record_host_begin(drain->host_kernel, drain->offset,
+							    &drain->start, connection, name);
+	if (connection >= 0)
+		close(connection);
+	return done;
+}
+
+/* The clocks are compared while the kernel still records: nothing more of that is in the trace then. */
+static bool finish_host(struct drain *drain)
+{
+	char name[sizeof(drain->host) + 16];
+	int connection = connect_to(drain, true);
+
+	name_host(drain, name, sizeof(name));
+	bool done = gt_record_host_finish(drain->host_kernel, connection, name);
+	if (connection >= 0)
+		close(connection);
+	return done;
+}
+
+/* Groups of sub-buffers have checksums of their own, which stay. */
+static bool is_whole(const struct graftrace_block *block, const uint8_t *payload, size_t padded)
+{
+	return gt_crc32c(0, payload, block->head_bytes) == block->head_crc &&
+	       (block->type == GRAFTRACE_BLOCK_SUB_BUFFERS ||
+		gt_crc32c(0, payload + block->head_bytes, padded - block->head_bytes) ==
+			block->body_crc);
+}
+
+static bool put_block(struct drain *drain, const uint8_t *bytes, size_t count)
+{
+	struct graftrace_block block;
+
+	memcpy(&block, bytes, sizeof(block));
+	/* a block that is written anew gets checksums of what came */
+	if (drain->host_kernel != NULL &&
+	    !is_whole(&block, bytes + sizeof(block), count - sizeof(block))) {
+		gt_complain(NAME, "%s: the block at byte %llu is damaged", drain->url,
+			    (unsigned long long)drain->received);
+		return false;
+	}
+	if (drain->host_kernel != NULL && drain->blocks > 0)
+		return gt_record_host_put(drain->host_kernel, &block, bytes + sizeof(block));
+	if (!put(drain, bytes, count))
+		return false;
+	drain->blocks++;
+	return drain->host_kernel == NULL || begin_host(drain);
+}
+
 /* Writes the whole blocks that have been received. Returns false after a reported error. */
 static bool take_blocks(struct drain *drain)
 {
@@ -341,17 +412,17 @@ static bool take_blocks(struct drain *drain)
 		}
 		if (!put(drain, drain->held, GRAFTRACE_FILE_MAGIC_BYTES))
 			return false;
-		used = GRAFTRACE_FILE_MAGIC_BYTES;
+		used = drain->received = GRAFTRACE_FILE_MAGIC_BYTES;
 	}
 	while (drain->offset != 0 && drain->held_bytes - used >= sizeof(block)) {
 		memcpy(&block, drain->held + used, sizeof(block));
-		if (block.magic != GRAFTRACE_BLOCK_MAGIC || block.offset != drain->offset ||
+		if (block.magic != GRAFTRACE_BLOCK_MAGIC || block.offset != drain->received ||
 		    block.payload_bytes > GRAFTRACE_BLOCK_MAX ||
 		    block.head_bytes > block.payload_bytes ||
 		    block.header_crc !=
 			    gt_crc32c(0, &block, offsetof(struct graftrace_block, header_crc))) {
 			gt_complain(NAME, "%s: at byte %llu is no block of a recording", drain->url,
-				    (unsigned long long)drain->offset);
+				    (unsigned long long)drain->received);
 			return false;
 		}
 		size_t whole = sizeof(block) + ((block.payload_bytes + 7) & ~7ull);
@@ -372,9 +443,9 @@ static bool take_blocks(struct drain *drain)
 			used = drain->held_bytes;
 			break;
 		}
-		if (!put(drain, drain->held + used, whole))
+		if (!put_block(drain, drain->held + used, whole))
 			return false;
-		drain->blocks++;
+		drain->received += whole;
 		used += whole;
 	}
 	drain->held_bytes -= used;
@@ -404,6 +475,8 @@ static bool put_end(struct drain *drain)
 		end->ns = (uint64_t)((u128)(drain->last_clock - drain->first_clock) *
 					     end->clock.mult >>
 				     end->clock.shift);
+	if (drain->host_kernel != NULL && drain->blocks > 0)
+		return finish_host(drain) && gt_record_host_put(drain->host_kernel, &block, end);
 	block.body_crc = gt_crc32c(0, end, sizeof(*end));
 	block.header_crc = gt_crc32c(0, &block, offsetof(struct graftrace_block, header_crc));
 	return put(drain, &block, sizeof(block)) && put(drain, end, sizeof(*end));
@@ -428,8 +501,11 @@ static bool pump(struct drain *drain, uint64_t deadline)
 			return false;
 		if (drain->ended)
 			return true;
-		ssize_t got = receive(drain->socket, drain->held + drain->held_bytes,
-				      drain->capacity - drain->held_bytes, deadline);
+		ssize_t got =
+			receive(drain->socket, drain->held + drain->held_bytes,
+				drain->capacity - drain->held_bytes, deadline, drain->host_kernel);
+		if (gt_record_host_failed(drain->host_kernel))
+			return false;
 		if (got < 0)
 			gt_complain(NAME, "%s: %s; what came is kept", drain->url, strerror(errno));
 		if (got == 0 && !asked && is_over(deadline)) {
@@ -447,17 +523,21 @@ static bool pump(struct drain *drain, uint64_t deadline)
 	}
 }
 
-int gt_record_from(const char *url, const char *output, uint64_t for_ns)
+int gt_record_from(const struct gt_record_options *options)
 {
-	struct drain drain = { .url = url, .path = output, .socket = -1, .file = -1 };
-	uint64_t deadline = for_ns != 0 ? gt_monotonic_ns() + for_ns : 0;
-	int code = GT_EXIT_FAILED;
+	const char *output = options->output;
+	struct drain drain = { .url = options->from, .path = output, .socket = -1, .file = -1 };
 
 	if (!parse_url(&drain)) {
-		gt_complain(NAME, "--from wants http://HOST:PORT, not '%s'", url);
+		gt_complain(NAME, "--from wants http://HOST:PORT, not '%s'", options->from);
 		return GT_EXIT_USAGE;
 	}
 	gt_run_handle_signals();
+	int code = gt_record_host_create(options, &drain.host_kernel);
+	if (code != 0)
+		return code;
+	code = GT_EXIT_FAILED;
+	uint64_t deadline = options->for_ns != 0 ? gt_monotonic_ns() + options->for_ns : 0;
 	drain.capacity = 1 << 20;
 	drain.held = malloc(drain.capacity);
 	if (drain.held == NULL)
@@ -469,7 +549,10 @@ int gt_record_from(const char *url, const char *output, uint64_t for_ns)
 		fprintf(stderr, "graftrace: %llu records, %u threads, %llu lost, %s (%.1f MB)\n",
 			(unsigned long long)drain.end.words, drain.end.threads,
 			(unsigned long long)drain.end.lost[GRAFTRACE_LOST_FULL], output,
-			(double)drain.offset / 1e6);
+			(double)(drain.host_kernel ? gt_record_host_bytes(drain.host_kernel)
+						   : drain.offset) /
+				1e6);
+	gt_record_host_destroy(drain.host_kernel);
 	free(drain.held);
 	if (drain.socket >= 0)
 		close(drain.socket);

@@ -3,10 +3,11 @@
 #ifndef GT_CLI_RECORD_FROM_H
 #define GT_CLI_RECORD_FROM_H
 
-#include <stdint.h>
+#include "cli/record_options.h"
 
-/* Drains http://HOST:PORT until the other side ends, Ctrl-C, or for_ns (0: no limit). An old file
- * becomes FILE.old. Returns the exit code; all has been said. */
-int gt_record_from(const char *url, const char *output, uint64_t for_ns);
+/* Drains options->from, http://HOST:PORT, until the other side ends, Ctrl-C, or the time is over; with
+ * this machine's kernel beside if that is asked for. An old file becomes FILE.old. Returns the exit
+ * code; all has been said. */
+int gt_record_from(const struct gt_record_options *options);
 
 #endif

@@ -23,7 +23,7 @@ static const char help[] =
 	"Usage: graftrace record [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"       graftrace record [OPTION...] -P PID\n"
 	"       graftrace record [OPTION...] --kernel -a\n"
-	"       graftrace record [-o FILE] [--for TIME] --from http://HOST:PORT\n"
+	"       graftrace record [-o FILE] [--for TIME] [--kernel ...] --from http://HOST:PORT\n"
 	"\n"
 	"Runs PROGRAM and records every call of its functions. The program's input, output,\n"
 	"signals and exit code are its own; one line on stderr ends the recording.\n"
@@ -36,7 +36,9 @@ static const char help[] =
 	"      --children            and the children that they have already\n"
 	"      --for TIME            no longer than this: 10s, 500ms\n"
 	"      --from URL            a kernel that serves its trace: taken out of its ring\n"
-	"                            as it comes, until Ctrl-C or the kernel's end\n"
+	"                            as it comes, until Ctrl-C or the kernel's end; with\n"
+	"                            --kernel this machine's is recorded beside (-P: of it\n"
+	"                            these processes)\n"
 	"What is recorded:\n"
 	"  -p, --tracer NAME         function_graph (default: entries and returns),\n"
 	"                            function (entries with their callers), nop\n"
@@ -367,10 +369,16 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 	if ((options->choice.events[0] != NULL || options->choice.wanted_probes[0] != NULL) &&
 	    !options->choice.names_functions)
 		options->choice.tracer = GRAFTRACE_TRACER_NOP;
-	if (options->from != NULL && (options->pid_count > 0 || optind < argc))
+	if (options->from != NULL &&
+	    (optind < argc || (options->pid_count > 0 && !options->kernel)))
 		return usage("--from records what a kernel serves: no program besides");
-	if (options->from != NULL)
+	if (options->from != NULL && !options->kernel &&
+	    (options->event_count > 0 || options->kernel_all || options->kernel_setting_count > 0))
+		return usage("what of this machine's kernel is recorded beside wants --kernel");
+	if (options->from != NULL) {
+		options->kernel_all |= options->pid_count == 0;
 		return -1;
+	}
 	if (options->pid_count > 0 && optind < argc)
 		return usage("either a program is run, or -P names processes that run already");
 	bool is_system =

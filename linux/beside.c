@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Merges two sources in order of time: the program's records from core/trace/merge.c, and the
- * kernel's, CPU by CPU from their pages. Both go to one writer for each task.
+ * kernel's, CPU by CPU from their pages. Both go to one writer for each task. Where the recording is a
+ * guest's and the kernel its host's, the guest's records are copied, and the tasks' writers are others.
  */
 #define _GNU_SOURCE
 #include "linux/beside.h"
@@ -16,6 +17,7 @@
 #include <graftrace/file.h>
 #include "core/trace/merge.h"
 #include "core/trace/message.h"
+#include "linux/guest.h"
 #include "linux/records.h"
 #include "port/host/memory.h"
 #include "read/kernel_page.h"
@@ -46,8 +48,12 @@ struct beside {
 	uint32_t ring_count;
 	size_t page_bytes;
 	bool is_tsc;
-	int64_t offset;	    /* the kernel's clock minus the program's */
-	bool kernel_only;   /* the program's calls are left out */
+	int64_t offset;	  /* the kernel's clock minus the program's */
+	bool kernel_only; /* the program's calls are left out */
+	/* The recording is a guest's, the kernel its host's: the guest's records stay as they are, and
+	 * the host's CPUs are counted on behind its own. */
+	bool is_guest;
+	uint32_t first_cpu; /* of the host's */
 	int32_t us[US_MAX]; /* graftrace's own threads */
 	int us_count;
 	struct gt_linux_modules modules;
@@ -261,7 +267,7 @@ static int advance(struct beside *beside, struct ring *ring)
 						    : (int)missed,
 		.size = (int)bytes,
 		.data = (void *)data,
-		.cpu = (int)ring->cpu,
+		.cpu = (int)(ring->cpu + beside->first_cpu),
 	};
 	return GT_OK;
 }
@@ -348,7 +354,7 @@ static int take_user(struct beside *beside, const struct gt_source *source)
 static int merge(struct beside *beside)
 {
 	struct gt_source *source;
-	bool has_user = gt_merge_next(&beside->merge, &source) > 0;
+	bool has_user = !beside->is_guest && gt_merge_next(&beside->merge, &source) > 0;
 	int error = GT_OK;
 
 	while (error == GT_OK) {
@@ -433,15 +439,16 @@ static int finish(struct beside *beside, struct gt_file_writer *writer,
 {
 	const struct gt_recording_info *info = gt_recording_info(beside->recording);
 	struct gt_linux_totals totals = { 0 };
+	const bool has_guest = beside->is_guest && !beside->kernel_only;
 	int error = gt_linux_records_finish(beside->records, &totals);
 
 	if (error != GT_OK)
 		return error;
 	struct gt_file_writer_totals end = {
-		.words = totals.tasks.words,
-		.calls = totals.tasks.calls,
+		.words = totals.tasks.words + (has_guest ? info->words : 0),
+		.calls = totals.tasks.calls + (has_guest ? info->calls : 0),
 		.ns = info->ns,
-		.threads = totals.tasks.tasks,
+		.threads = totals.tasks.tasks + (has_guest ? info->threads : 0),
 		.processes = info->processes,
 		.exit_status = info->exit_status,
 	};
@@ -469,7 +476,11 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 		.clock = beside->target->clock,
 		.modules = &beside->modules,
 		.first_function = gt_recording_function_end(beside->recording),
-		.no_switches = gt_recording_info(beside->recording)->has_switches,
+		.first_generation =
+			beside->is_guest ? gt_linux_guest_generations(beside->recording) : 0,
+		/* a guest's threads may have the numbers of the host's */
+		.no_switches =
+			gt_recording_info(beside->recording)->has_switches || beside->is_guest,
 		.has_chosen = beside->us_count > 0,
 	};
 	int error = gt_linux_records_create(&options, &beside->records);
@@ -483,9 +494,11 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 		error = copy_names(beside, sink);
 		for (uint32_t i = 0; i < beside->ring_count && error == GT_OK; i++)
 			error = advance(beside, &beside->rings[i]);
-		if (error == GT_OK)
+		if (error == GT_OK && beside->is_guest && !beside->kernel_only)
+			error = gt_linux_guest_copy(beside->recording, sink);
+		if (error == GT_OK && !beside->is_guest)
 			error = copy_switches(beside, sink);
-		if (error == GT_OK)
+		if (error == GT_OK && !beside->is_guest)
 			error = introduce(beside);
 		if (error == GT_OK)
 			error = merge(beside);
@@ -522,6 +535,8 @@ static int convert_parts(const char *path, const char *to, bool kernel_only,
 	error = beside.tep ? read_files(&beside) : GT_ENOMEM;
 	if (error == GT_OK)
 		error = find_rings(&beside);
+	beside.is_guest = gt_linux_is_guest(beside.recording);
+	beside.first_cpu = beside.is_guest ? gt_linux_guest_cpus(beside.recording) : 0;
 	struct gt_file_writer_options options = {
 		.size = sizeof(options),
 		.path = to,
@@ -529,7 +544,7 @@ static int convert_parts(const char *path, const char *to, bool kernel_only,
 		.tracer = beside.target->tracer == GRAFTRACE_TRACER_FUNCTION
 				  ? GRAFTRACE_TRACER_FUNCTION
 				  : GRAFTRACE_TRACER_FUNCTION_GRAPH,
-		.cpu_count = beside.target->cpu_count,
+		.cpu_count = beside.target->cpu_count + (beside.is_guest ? beside.ring_count : 0),
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,
 		.argv = info->argv,
 		.program = info->program,

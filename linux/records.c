@@ -227,6 +227,7 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	trace_seq_init(&records->text);
 	struct gt_tasks_options tasks = {
 		.sink = options->sink,
+		.first_generation = options->first_generation,
 		.tracer = options->tracer,
 		.slack = options->slack,
 		.name = name_of_task,

@@ -89,6 +89,8 @@ int gt_tasks_create(const struct gt_tasks_options *options, struct gt_tasks **ou
 	if (!tasks)
 		return GT_ENOMEM;
 	tasks->options = *options;
+	if (!tasks->options.first_generation)
+		tasks->options.first_generation = 1;
 	return GT_OK;
 }
 
@@ -151,7 +153,7 @@ static struct task *add_task(struct gt_tasks *tasks, uint64_t key,
 	if (!task)
 		return NULL;
 	task->key = key;
-	task->writer.generation = tasks->count + 1;
+	task->writer.generation = tasks->options.first_generation + tasks->count;
 	task->writer.tid = moment->tid;
 	task->writer.pid = moment->tid ? moment->tid : GT_TASKS_IDLE_PROCESS;
 	memcpy(task->writer.comm, "<...>", sizeof("<...>"));

@@ -44,6 +44,8 @@ struct gt_tasks_return {
 
 struct gt_tasks_options {
 	const struct gt_sink *sink;
+	/* The tasks' writers have generations from here on; 0: from 1 on. */
+	uint32_t first_generation;
 	enum graftrace_tracer tracer; /* FUNCTION_GRAPH, or FUNCTION: its records are pairs */
 	/* Ticks by which two clocks of one moment may differ: the kernel reads the clock of a call
 	 * and that of its record one after the other. */

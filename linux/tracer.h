@@ -61,6 +61,23 @@ bool gt_kernel_has_event(const char *word);
 int gt_kernel_tracer_create(const struct gt_kernel_options *options,
 			    struct gt_kernel_tracer **tracer, struct gt_message *message);
 
+/* This machine's clock as the kernel's records have it. */
+uint64_t gt_kernel_tracer_now(const struct gt_kernel_tracer *tracer);
+/* … which counts the processor's ticks; else nanoseconds of CLOCK_MONOTONIC. */
+bool gt_kernel_tracer_has_ticks(const struct gt_kernel_tracer *tracer);
+
+/* This machine's clock minus that of the machine whose recording the pages go to lies between these
+ * two, in units of this machine's. */
+struct gt_kernel_apart {
+	int64_t least, most;
+	uint32_t exchanges; /* that it was measured by */
+};
+
+/* The recording's clock is another machine's. Before gt_kernel_tracer_describe, and again when more is
+ * known: with a writer, that goes to the recording at once. 0, or the writer's error. */
+int gt_kernel_tracer_set_apart(struct gt_kernel_tracer *tracer, const struct gt_kernel_apart *apart,
+			       struct gt_file_writer *writer);
+
 /* What is needed to read the pages goes to the recording: formats, symbols, the clock and its error.
  * Before the start, so that it is there if we are killed. 0, or the writer's error. */
 int gt_kernel_tracer_describe(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer);

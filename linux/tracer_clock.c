@@ -35,9 +35,14 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t read_clock(const struct gt_kernel_tracer *tracer)
+uint64_t gt_kernel_tracer_now(const struct gt_kernel_tracer *tracer)
 {
 	return tracer->is_tsc ? __rdtsc() : now_ns();
+}
+
+bool gt_kernel_tracer_has_ticks(const struct gt_kernel_tracer *tracer)
+{
+	return tracer->is_tsc;
 }
 
 static uint32_t write_markers(const struct gt_kernel_tracer *tracer, struct pair *pairs)
@@ -48,9 +53,9 @@ static uint32_t write_markers(const struct gt_kernel_tracer *tracer, struct pair
 
 	for (; fd >= 0 && count < MARKERS; count++) {
 		int bytes = snprintf(text, sizeof(text), TEXT "%u\n", count);
-		pairs[count].before = read_clock(tracer);
+		pairs[count].before = gt_kernel_tracer_now(tracer);
 		bool written = write(fd, text, (size_t)bytes) == bytes;
-		pairs[count].after = read_clock(tracer);
+		pairs[count].after = gt_kernel_tracer_now(tracer);
 		if (!written)
 			break;
 	}
@@ -122,17 +127,47 @@ static void read_cpu(struct gt_kernel_tracer *tracer, long cpu, const struct pai
 	kbuffer_free(kbuffer);
 }
 
+/* Returns what lies between the two bounds. They may come from another machine: any number. */
+static struct gt_kernel_clock clock_between(int64_t least, int64_t most)
+{
+	uint64_t width = (uint64_t)most - (uint64_t)least;
+
+	return (struct gt_kernel_clock){
+		.offset = (int64_t)((uint64_t)least + width / 2),
+		.error = width / 2 + 1,
+	};
+}
+
+/* The same of two clocks that are most likely one: then the difference is 0. */
+static struct gt_kernel_clock clock_around(int64_t least, int64_t most)
+{
+	if (least > 0 || most < 0)
+		return clock_between(least, most);
+	return (struct gt_kernel_clock){
+		.error = (uint64_t)(most > -least ? most : -least) + 1,
+	};
+}
+
+/* Nanoseconds of so much of the kernel's clock, by how fast that went since it was set. */
+static uint64_t ns_of(const struct gt_kernel_tracer *tracer, uint64_t error)
+{
+	uint64_t ticks = gt_kernel_tracer_now(tracer) - tracer->from;
+	uint64_t ns = now_ns() - tracer->from_ns;
+
+	return (uint64_t)((double)error * (double)ns / (double)(ticks ? ticks : 1)) + 1;
+}
+
 void gt_kernel_measure_clock(struct gt_kernel_tracer *tracer)
 {
 	struct pair pairs[MARKERS];
 	struct bounds bounds = { INT64_MIN, INT64_MAX, 0 };
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
+	tracer->from = gt_kernel_tracer_now(tracer);
+	tracer->from_ns = now_ns();
 	if (tracefs_trace_on(tracer->instance) != 0)
 		return;
-	uint64_t from = read_clock(tracer), from_ns = now_ns();
 	uint32_t written = write_markers(tracer, pairs);
-	uint64_t ticks = read_clock(tracer) - from, ns = now_ns() - from_ns;
 	tracefs_trace_off(tracer->instance);
 	for (long cpu = 0; cpu < cpus; cpu++)
 		read_cpu(tracer, cpu, pairs, &bounds);
@@ -143,12 +178,21 @@ void gt_kernel_measure_clock(struct gt_kernel_tracer *tracer)
 	 * apart */
 	int64_t least = bounds.least < bounds.most ? bounds.least : bounds.most;
 	int64_t most = bounds.least < bounds.most ? bounds.most : bounds.least;
-	tracer->clock.offset = least <= 0 && most >= 0 ? 0 : least + (most - least) / 2;
-	tracer->clock.error = (uint64_t)(tracer->clock.offset == 0 ? (most > -least ? most : -least)
-								   : (most - least) / 2) +
-			      1;
-	tracer->clock.error_ns =
-		(uint64_t)((double)tracer->clock.error * (double)ns / (double)(ticks ? ticks : 1)) +
-		1;
-	tracer->clock.markers = bounds.markers;
+	tracer->own = clock_around(least, most);
+	tracer->own.error_ns = ns_of(tracer, tracer->own.error);
+	tracer->own.markers = bounds.markers;
+	tracer->clock = tracer->own;
+}
+
+int gt_kernel_tracer_set_apart(struct gt_kernel_tracer *tracer, const struct gt_kernel_apart *apart,
+			       struct gt_file_writer *writer)
+{
+	struct gt_kernel_clock clock = clock_between(apart->least, apart->most);
+
+	clock.offset = (int64_t)((uint64_t)clock.offset + (uint64_t)tracer->own.offset);
+	clock.error += tracer->own.error;
+	clock.error_ns = ns_of(tracer, clock.error);
+	clock.exchanges = apart->exchanges;
+	tracer->clock = clock;
+	return writer ? gt_kernel_keep_clock(tracer, writer, true) : GT_OK;
 }

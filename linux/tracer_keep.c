@@ -173,10 +173,44 @@ static int keep_us(struct gt_file_writer *writer)
 	return gt_file_writer_kernel_file(writer, "recorder", text, used);
 }
 
+int gt_kernel_keep_clock(const struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
+			 bool is_last)
+{
+	const struct gt_kernel_clock *clock = &tracer->clock;
+	const char *name = tracer->is_tsc ? "x86-tsc" : "mono";
+	const char *unit = tracer->is_tsc ? "ticks" : "ns";
+	char option[300];
+
+	if (clock->exchanges)
+		snprintf(option, sizeof(option),
+			 "kernel-clock%s=%s: %" PRId64
+			 " %s later than that of the other machine, to "
+			 "%" PRIu64 " ns (measured by %u exchanges over the network)",
+			 is_last ? "" : "-at-start", name, clock->offset, unit, clock->error_ns,
+			 clock->exchanges);
+	else if (clock->error && clock->offset == 0)
+		snprintf(option, sizeof(option),
+			 "kernel-clock=%s: the program's own, to %" PRIu64
+			 " ns (measured by %u markers)",
+			 name, clock->error_ns, clock->markers);
+	else if (clock->error)
+		snprintf(option, sizeof(option),
+			 "kernel-clock=%s: %" PRId64 " %s later than the program's, to %" PRIu64
+			 " ns (measured by %u markers)",
+			 name, clock->offset, unit, clock->error_ns, clock->markers);
+	else
+		snprintf(option, sizeof(option), "kernel-clock=%s, not measured", name);
+	int error = gt_file_writer_option(writer, option);
+	snprintf(option, sizeof(option), "%" PRId64 " %" PRIu64 " %u\n", clock->offset,
+		 clock->error, clock->exchanges ? clock->exchanges : clock->markers);
+	if (error == GT_OK && clock->error)
+		error = gt_file_writer_kernel_file(writer, "clock_offset", option, strlen(option));
+	return error;
+}
+
 /* Notes in the recording how the kernel was recorded, for people. */
 static int keep_options(const struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
 {
-	const struct gt_kernel_clock *clock = &tracer->clock;
 	char option[600];
 	int error;
 
@@ -185,26 +219,8 @@ static int keep_options(const struct gt_kernel_tracer *tracer, struct gt_file_wr
 		 tracer->whole_system ? " of the whole system" : "",
 		 tracer->is_top ? ", at the top of tracefs" : "");
 	error = gt_file_writer_option(writer, option);
-	if (clock->error && clock->offset == 0)
-		snprintf(option, sizeof(option),
-			 "kernel-clock=%s: the program's own, to %" PRIu64
-			 " ns (measured by %u markers)",
-			 tracer->is_tsc ? "x86-tsc" : "mono", clock->error_ns, clock->markers);
-	else if (clock->error)
-		snprintf(option, sizeof(option),
-			 "kernel-clock=%s: %" PRId64 " %s later than the program's, to %" PRIu64
-			 " ns (measured by %u markers)",
-			 tracer->is_tsc ? "x86-tsc" : "mono", clock->offset,
-			 tracer->is_tsc ? "ticks" : "ns", clock->error_ns, clock->markers);
-	else
-		snprintf(option, sizeof(option), "kernel-clock=%s, not measured",
-			 tracer->is_tsc ? "x86-tsc" : "mono");
 	if (error == GT_OK)
-		error = gt_file_writer_option(writer, option);
-	snprintf(option, sizeof(option), "%" PRId64 " %" PRIu64 " %u\n", clock->offset,
-		 clock->error, clock->markers);
-	if (error == GT_OK && clock->error)
-		error = gt_file_writer_kernel_file(writer, "clock_offset", option, strlen(option));
+		error = gt_kernel_keep_clock(tracer, writer, false);
 	snprintf(option, sizeof(option), "kernel-lacks=%s", tracer->lacks.text);
 	if (error == GT_OK && tracer->lacks.text[0])
 		error = gt_file_writer_option(writer, option);

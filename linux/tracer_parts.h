@@ -14,6 +14,8 @@ struct gt_kernel_clock {
 	uint64_t error;	   /* 0: not measured */
 	uint64_t error_ns; /* the same in nanoseconds */
 	uint32_t markers;  /* that it was measured by */
+	/* Exchanges with another machine, whose clock the recording has; 0: it is this one's. */
+	uint32_t exchanges;
 };
 
 struct gt_kernel_tracer {
@@ -22,13 +24,15 @@ struct gt_kernel_tracer {
 	bool has_functions;
 	bool whole_system;
 	bool has_pids;
-	bool is_tsc;	   /* the clock is the program's */
-	bool is_off;	   /* nothing more comes */
-	bool is_described; /* what is needed to read the pages is in the file */
-	char *modules;	   /* as /proc/modules had them then */
-	struct gt_kernel_clock clock;
-	struct gt_message lacks; /* what this kernel does not have */
-	int *pipes;		 /* trace_pipe_raw of each CPU, -1: it has none */
+	bool is_tsc;		      /* the clock is the program's */
+	bool is_off;		      /* nothing more comes */
+	bool is_described;	      /* what is needed to read the pages is in the file */
+	char *modules;		      /* as /proc/modules had them then */
+	struct gt_kernel_clock own;   /* to this machine's clock */
+	struct gt_kernel_clock clock; /* to the recording's */
+	uint64_t from, from_ns;	      /* one moment by the kernel's clock and by CLOCK_MONOTONIC */
+	struct gt_message lacks;      /* what this kernel does not have */
+	int *pipes;		      /* trace_pipe_raw of each CPU, -1: it has none */
 	int cpu_count;
 	size_t page_bytes;
 	uint8_t *pages; /* TAKE_BYTES */
@@ -58,5 +62,10 @@ void gt_kernel_clean_up(void);
 
 /* In an instance that records nothing else, with its clock set; leaves its ring empty. */
 void gt_kernel_measure_clock(struct gt_kernel_tracer *tracer);
+
+/* linux/tracer_keep.c. Notes how far the clocks are from each other. is_last: of another machine's
+ * clock no more will be known. 0, or the writer's error. */
+int gt_kernel_keep_clock(const struct gt_kernel_tracer *tracer, struct gt_file_writer *writer,
+			 bool is_last);
 
 #endif

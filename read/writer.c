@@ -230,6 +230,21 @@ void gt_file_writer_set_pressure(struct gt_file_writer *writer, unsigned percent
 	atomic_store_explicit(&writer->pressure, percent, memory_order_relaxed);
 }
 
+int gt_file_writer_block(struct gt_file_writer *writer, const struct graftrace_block *block,
+			 const void *payload)
+{
+	uint8_t *at = writer->output.error
+			      ? NULL
+			      : gt_file_writer_start_payload(writer, block->payload_bytes);
+
+	if (!at)
+		return writer->output.error;
+	memcpy(at, payload, block->payload_bytes);
+	return gt_block_output_put(&writer->output, writer->block,
+				   (enum graftrace_block_type)block->type, block->flags,
+				   block->payload_bytes, block->raw_bytes, block->head_bytes);
+}
+
 int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_writer_totals *totals,
 			  struct gt_message *message)
 {

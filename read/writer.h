@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <graftrace/file.h>
 #include "core/trace/target.h"
 #include "read/recording.h"
 
@@ -86,6 +87,10 @@ int gt_file_writer_kernel_gather(struct gt_file_writer *writer, const char *name
 int gt_file_writer_kernel_gathered(struct gt_file_writer *writer);
 int gt_file_writer_kernel_pages(struct gt_file_writer *writer, uint32_t cpu, const void *pages,
 				size_t count, size_t page_bytes);
+
+/* A block that somebody else made, as it is but for its place in the file: `payload` as it is stored. */
+int gt_file_writer_block(struct gt_file_writer *writer, const struct graftrace_block *block,
+			 const void *payload);
 
 /* What the end block says. */
 struct gt_file_writer_totals {

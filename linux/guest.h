@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The records of a kernel in whose recording there are another machine's, those of its host: they go
+ * to the new recording as they are, word by word. From one thread at a time.
+ */
+#ifndef GT_LINUX_GUEST_H
+#define GT_LINUX_GUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/trace/target.h"
+#include "read/recording.h"
+
+/* Is it the recording of a kernel, whose writers are CPUs? */
+bool gt_linux_is_guest(struct gt_recording *recording);
+
+/* Above the generations of all its CPUs; its threads have other ones. */
+uint32_t gt_linux_guest_generations(struct gt_recording *recording);
+
+/* Its CPUs: numbers from there on are free. */
+uint32_t gt_linux_guest_cpus(struct gt_recording *recording);
+
+/* Copies the writers, threads, events and sub-buffers. 0, GT_ENOMEM, or what the sink returned. What
+ * the file has lost is left out, and the recording's problems tell it. */
+int gt_linux_guest_copy(struct gt_recording *recording, const struct gt_sink *sink);
+
+#endif
