@@ -37,7 +37,7 @@ def instructions():
     plain, _, _ = ticks(TRACE="")
     traced, paused, full = ticks(TRACE="ftrace")
     how = f"QEMU -icount; an untraced call and its loop: {plain:.1f}"
-    say("unikernel: instructions a traced call, entry and return", "≤ 62.5", traced - plain, "", how)
+    say("unikernel: instructions a traced call, entry and return", "≤ 56.5", traced - plain, "", how)
     say("unikernel: … with a full ring", "≤ 12", full - plain, "", how)
     say("unikernel: … in a paused thread", "≤ 12", paused - plain, "", how)
 

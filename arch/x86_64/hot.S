@@ -58,6 +58,10 @@
 	xor $GT_MIRROR_TURN, slot
 #define LEAVE_TRACED   clc; ret
 #define LEAVE_UNTRACED stc; ret
+	/* What a kernel's stub leaves to be done. */
+	.macro STUB_CALLED
+	.endm
+#define LEAVE_CALLED LEAVE_UNTRACED
 	.macro FUNCTION_32 stub, register
 	mov \stub(%rsp), \register
 	sub REGION(GT_REGION_BIAS), \register
@@ -328,6 +332,7 @@ gt_hot_entry_root:
 	jz 1f
 	testl $(GT_STOP_CAUSES & ~GT_STOP_OUTSIDE), T(GT_THREAD_STOP)
 	jnz 1f
+	STUB_CALLED
 	SAVE
 	mov $GT_ENTRY_ROOT, %eax
 	jmp entry_slow_kind
@@ -353,13 +358,14 @@ gt_hot_entry_root:
 gt_hot_entry_only:
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz 1f
-2:	SAVE
+2:	STUB_CALLED
+	SAVE
 3:	mov $GT_ENTRY_ONLY, %eax
 	jmp entry_slow_kind
 	PUSHED 0
 1:
 #ifdef GT_KERNEL
-	LEAVE_UNTRACED
+	LEAVE_CALLED
 #else
 	CHECK_OWNER_OF_STOP(2b)
 	SAVE
@@ -376,6 +382,7 @@ gt_hot_entry_only:
 	.p2align 4
 	PUSHED 0
 gt_hot_entry_trigger:
+	STUB_CALLED
 	SAVE
 	mov $GT_ENTRY_TRIGGER, %eax
 	jmp entry_slow_kind
@@ -392,6 +399,7 @@ gt_hot_entry_notrace:
 	je 1f
 	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
 	je 1f
+	STUB_CALLED
 	SAVE
 	mov $GT_ENTRY_NOTRACE, %eax
 	jmp entry_slow_kind
@@ -408,8 +416,9 @@ gt_hot_entry_silent:
 	je 2f
 	cmpb $0, T(GT_THREAD_STOP + 3)
 	je 2f
-1:	LEAVE_UNTRACED
-2:	SAVE
+1:	LEAVE_CALLED
+2:	STUB_CALLED
+	SAVE
 	mov $GT_ENTRY_SILENT, %eax
 	jmp entry_slow_kind
 
@@ -482,6 +491,11 @@ exit_pop:
 	mov T(GT_THREAD_TOP), %rdx
 	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
 	movq $-1, F(GT_FRAME_SLOT, %rdx)
+#ifdef GT_KERNEL
+	cmp T(GT_THREAD_GATE_TOP), %rdx
+	je exit_lower_gate
+exit_gate_is_lower:
+#endif
 	lea 24(%rsp), %rdx
 	TO_MIRROR(%rdx)
 	mov (%rdx), %rax
@@ -495,6 +509,16 @@ exit_pop:
 	PUSHED 3
 	MAYBE_STUB threshold
 	EXIT_RULES 3
+
+#ifdef GT_KERNEL
+	/* The newest unplain frame is gone (K). The comparison fails if the gate was closed meanwhile, by
+	 * another CPU (so it is locked), or set by an interrupt. */
+exit_lower_gate:
+	mov %rdx, %rax
+	lea -GT_FRAME_BYTES(%rdx), %rcx
+	lock cmpxchg %rcx, T(GT_THREAD_GATE_TOP)
+	jmp exit_gate_is_lower
+#endif
 
 	/* Something is stopped. Lack of room and being outside are the entries' business. No mode: a block
 	 * that fork wiped, or that has to read its settings. Tracing off, or another tracer's mode: the frame
@@ -527,7 +551,7 @@ exit_stopped:
 	movb $0, T(GT_THREAD_STOP + 3)
 #ifdef GT_KERNEL
 	movl $(GT_GATE_CLOSED >> 32), T(GT_THREAD_GATE + 4)
-	movl $-1, T(GT_THREAD_GATE_EPOCH)
+	movq $-1, T(GT_THREAD_GATE_TOP)
 #endif
 	jmp exit_pop
 	/* rdx = frame, eax = its epoch. With a threshold only a long call is worth the slow path. */
@@ -611,9 +635,14 @@ exit_slow_hole:
 entry_not_below:
 	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jne entry_slow
+#ifdef GT_KERNEL
+	cmp T(GT_THREAD_GATE_TOP), %rdx		/* K */
+	ja 1f
+#endif
 	mov F(GT_FRAME_EPOCH, %rdx), %eax
 	cmp T(GT_THREAD_EPOCH), %eax
 	jne entry_slow
+1:
 #ifdef GT_KERNEL
 	mov (%rcx), %rax
 	sub gt_hot_stubs(%rip), %rax

@@ -9,32 +9,41 @@
  *  G. One compare for "may this call be recorded here": the gate is the lowest stack pointer that may,
  *     and GT_GATE_CLOSED whenever anything but plain function_graph is wanted (set_gate in kernel.c).
  *     The compare is signed: a kernel's addresses are negative, so 0 (this CPU has not started) is
- *     closed as well. At a return the epoch's compare says the same. Who closes the gate from another
+ *     closed as well. At a return, K says the same. Who closes the gate from another
  *     CPU writes the stop word first; who opens it looks at the stop word again behind that.
  *  H. The stub has the function's word ready, so that nothing is computed:
  *
  *	+0   the entry's word but for the clock (8 bytes)	GT_STUB_WORD
- *	+8   call gt_hot_entry		GT_STUB_START: the function's own first instruction jumps here
- *	+13  movabs $word, %rcx		GT_STUB_RETURN: the body comes back to here
- *	+23  jmp gt_hot_exit
- *	+28  jmp body			GT_STUB_UNTRACED: gt_hot_entry returns here
- *	+33  the body's address (8 bytes)	GT_STUB_BODY
+ *	+8   pop %r10			GT_STUB_START: the function's own first instruction jumps here
+ *	+10  call gt_hot_entry
+ *	+15  movabs $word, %rcx		GT_STUB_RETURN: the body comes back to here
+ *	+25  jmp gt_hot_exit
+ *	+30  jmp body			GT_STUB_UNTRACED: where a call that is not traced may go on
+ *	+35  the body's address (8 bytes)	GT_STUB_BODY
  *
- *     Each call has its ret here as well: a call that is traced is not returned from by gt_hot_entry, which
- *     puts its own return address into the slot and jumps to the body, for the body to return to.
+ *     The stub takes the real return address out of the slot, so its call puts its own one there, which is
+ *     where a traced call needs it. Each call has its ret here as well: of a traced call, the body's.
  *     Each page of stubs begins with a copy of both straight lines, GT_STUB_HEAD bytes from gt_hot_entry on
  *     (stub.c), that the stubs behind it call and jump to. What leaves a line is noted for those who copy it:
  *     OUT, NOTE_FAR.
- *  I. Between the body's return and our own, the slot lies below the stack pointer. An exception on the
- *     same stack writes there, and no slot of a call that it makes is that one: it pushes more first.
- *     The return address is in the mirror.
+ *  I. The slot lies below the stack pointer between the stub's pop and its call, and between the body's
+ *     return and our push. An exception on the same stack writes there, and no slot of a call that it
+ *     makes is that one: it pushes more first. The return address is in r10, or in the mirror.
+ *  J. There is room for a frame wherever the gate lets a call through. Slots of open calls differ by 8 bytes
+ *     or more, so between a stack's top and the gate there are no more of them than the array has frames,
+ *     or than max_graph_depth lets be (set_gate). Calls that go deeper take entry_general, which looks.
+ *  K. Frames of this line have no epoch: that they are of the running one, and without flags, is told by
+ *     where they are, above GT_THREAD_GATE_TOP. That is the top when the epoch began, or a later frame with
+ *     flags; returns from there on downwards take exit_general, which reads the frame, and lowers it.
+ *     A return that an interrupt stopped behind its compare may leave it above the top: the next frame there
+ *     returns by LONG_RETURN, as one without an epoch does, which says the same in more words.
  */
 
 /*
  * gt_hot_entry
- * stack: 0 stub + GT_STUB_RETURN | 8 real return address (its address is the slot)
- * out: in the body, stub + GT_STUB_RETURN in the slot: traced, the mirror has the return address
- *	at stub + GT_STUB_UNTRACED, the slot as it was: not traced
+ * in: r10 = the real return address; rsp = the slot, which has stub + GT_STUB_RETURN
+ * out: in the body, the slot as it is: traced, the mirror has the return address
+ *	in the body, or at stub + GT_STUB_UNTRACED, the real return address in the slot: not traced
  */
 #ifdef GT_CLOCKS_APART
 	.macro NOTE_FAR				/* these lines are not copied */
@@ -60,6 +69,7 @@ gt_hot_line_far:
 	NOTE_FAR
 	.endm
 #define LESS	    0x8c
+#define BELOW_EQUAL 0x86
 #define ABOVE_EQUAL 0x83
 #define EQUAL	    0x84
 #define NOT_EQUAL   0x85
@@ -68,13 +78,9 @@ gt_hot_line_far:
 gt_hot_entry:
 	cmp T(GT_THREAD_GATE), %rsp		/* G */
 	OUT LESS, entry_gate
-	pop %r11				/* the stub's; rsp is the slot's address from here on */
 	mov T(GT_THREAD_TOP), %rax
 	cmp GT_FRAME_SLOT(%rax), %rsp
 	OUT ABOVE_EQUAL, entry_off_the_line
-	cmp T(GT_THREAD_LIMIT), %rax
-	OUT ABOVE_EQUAL, entry_off_the_line
-	mov (%rsp), %r10
 	cmp gt_hot_stubs(%rip), %r10		/* perhaps a stub's own return point */
 	NOTE_FAR
 	OUT ABOVE_EQUAL, entry_off_the_line
@@ -84,19 +90,18 @@ gt_hot_entry:
 	xadd %r10, T(GT_THREAD_CUR)
 	test %r10, T(GT_THREAD_INSIDE)
 	OUT EQUAL, entry_no_place
+	mov (%rsp), %r11			/* the stub's return point */
 	push %rdx
 	READ_CLOCK				/* … read the clock … */
 	cmp T(GT_THREAD_HIGH), %edx
 	OUT NOT_EQUAL, entry_new_high
-	pop %rdx
-	mov %r11, (%rsp)			/* the slot */
 	or (GT_STUB_WORD - GT_STUB_RETURN)(%r11), %rax		/* H */
 	mov %rax, (%r10)			/* … store */
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
 	mov T(GT_THREAD_TOP), %r10
 	mov %rax, GT_FRAME_WORD(%r10)
-	mov T(GT_THREAD_HIGH), %rax
-	mov %rax, GT_FRAME_HIGH(%r10)		/* and the epoch, no flags */
+	mov %rdx, GT_FRAME_HIGH(%r10)		/* and no epoch, no flags (K) */
+	pop %rdx
 	mov %rsp, GT_FRAME_SLOT(%r10)
 	jmp *(GT_STUB_BODY - GT_STUB_RETURN)(%r11)
 
@@ -107,13 +112,13 @@ gt_hot_entry:
  */
 	.p2align 4
 gt_hot_exit:
-	lea -8(%rsp), %r8
 	mov T(GT_THREAD_TOP), %r9
-	cmp GT_FRAME_SLOT(%r9), %r8
-	OUT NOT_EQUAL, exit_off_the_line
-	mov GT_FRAME_EPOCH(%r9), %esi
-	cmp T(GT_THREAD_GATE_EPOCH), %esi	/* G */
-	OUT NOT_EQUAL, exit_off_the_line
+	cmp T(GT_THREAD_GATE_TOP), %r9		/* G, K; first: the CPU may be suspended, on any stack */
+	OUT BELOW_EQUAL, exit_off_the_line
+	mov T(GT_THREAD_MIRROR), %r8
+	push -8(%rsp, %r8)			/* the real return address, into the slot */
+	cmp GT_FRAME_SLOT(%r9), %rsp
+	OUT NOT_EQUAL, exit_not_of_top
 	mov $8, %edi				/* A */
 	xadd %rdi, T(GT_THREAD_CUR)
 	test %rdi, T(GT_THREAD_INSIDE)
@@ -129,8 +134,6 @@ gt_hot_exit:
 	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
 	mov %r10, %rax
 	mov %r11, %rdx
-	mov T(GT_THREAD_MIRROR), %rcx
-	push (%r8, %rcx)
 	ret
 #ifndef GT_CLOCKS_APART
 	.org gt_hot_entry + GT_STUB_HEAD, 0xcc	/* no longer than that */
@@ -144,22 +147,25 @@ entry_gate:
 entry_full:
 	incq T(GT_THREAD_LOST_FULL)
 entry_untraced:
-	LEAVE_UNTRACED
+	LEAVE_CALLED
 entry_other_stop:
 	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
 	jnz entry_untraced
 	cmpb $0, T(GT_THREAD_STOP)
 	jne entry_full
-	jmp entry_general
 
 	/* On as in a program, with the stub's return address on the stack. */
 entry_off_the_line:
-	push %r11
+	STUB_CALLED
 	jmp entry_general
 entry_new_high:
 	pop %rdx
 entry_no_place:
-	push %r11
+	mov %r10, %rax				/* the place */
+	mov T(GT_THREAD_MIRROR), %r10
+	mov (%rsp, %r10), %r10
+	STUB_CALLED
+	mov %rax, %r10
 	SAVE
 	mov %r10, %rcx
 	jmp entry_slow_hole
@@ -169,12 +175,16 @@ exit_off_the_line:
 	shr $32, %rcx
 	push %rcx
 	jmp exit_general
+exit_not_of_top:
+	shr $32, %rcx
+	mov %rcx, (%rsp)
+	jmp exit_general
 exit_new_high:
 	mov %r10, %rax
 	mov %r11, %rdx
 exit_no_place:
 	shr $32, %rcx
-	push %rcx
+	mov %rcx, (%rsp)
 	SAVE
 	mov %rdi, %rcx
 	jmp exit_slow_hole

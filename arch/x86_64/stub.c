@@ -78,7 +78,7 @@ bool gt_arch_is_stub_head(uint64_t address)
 	return offset < gt_hot_stubs[1] && offset % GT_STUB_PAGE < GT_STUB_HEAD;
 }
 
-enum { CALL = 0xe8, JUMP = 0xe9, REX_W = 0x48, MOV_TO_RCX = 0xb9 };
+enum { REX_B = 0x41, POP_R10 = 0x5a, CALL = 0xe8, JUMP = 0xe9, REX_W = 0x48, MOV_TO_RCX = 0xb9 };
 
 void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t number,
 			enum graftrace_entry kind, uint64_t body)
@@ -102,8 +102,10 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 		bytes[i] = 0xcc;
 	put_32(&bytes[GT_STUB_WORD], 0);
 	put_32(&bytes[GT_STUB_WORD + 4], (uint64_t)number << 1);
-	bytes[GT_STUB_START] = CALL;
-	put_32(&bytes[GT_STUB_START + 1], entry_at - (at + GT_STUB_RETURN));
+	bytes[GT_STUB_START] = REX_B;
+	bytes[GT_STUB_START + 1] = POP_R10;
+	bytes[GT_STUB_START + 2] = CALL;
+	put_32(&bytes[GT_STUB_START + 3], entry_at - (at + GT_STUB_RETURN));
 	bytes[GT_STUB_RETURN] = REX_W;
 	bytes[GT_STUB_RETURN + 1] = MOV_TO_RCX;
 	put_32(&bytes[GT_STUB_RETURN + 2], 0);

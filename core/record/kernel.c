@@ -41,8 +41,28 @@ static void busy(struct gt_thread *thread, int step)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Above the returned address the frames suffice, however little of the stack each call takes (J). */
+static uint64_t lowest_with_frames(const struct gt_thread *thread)
+{
+	const struct gt_context *context = thread->context;
+	uint64_t frames = (uint64_t)context->frames;
+	uint64_t room =
+		thread->limit > frames ? (thread->limit - frames) / sizeof(struct gt_frame) : 0;
+	uint64_t stack = (context->high - context->low) / 8;
+	return context->high - 8 * (room < stack ? room : stack);
+}
+
+/* The newest frame whose return may need more than one word, or more than to be told of (K). In an epoch
+ * that goes on, only a frame with flags can have come, and it is on top: the slow half makes one. */
+static uint64_t newest_unplain(const struct gt_thread *thread)
+{
+	uint64_t top = (uint64_t)thread->top;
+	bool goes_on = thread->gate_epoch == thread->epoch && thread->gate_top < top;
+	return goes_on && gt_frame_flags(thread->top) == 0 ? thread->gate_top : top;
+}
+
 /*
- * The straight line's own view of the block (hot_kernel.S, G): at the end of whatever changed the
+ * The straight line's own view of the block (hot_kernel.S, G, J and K): at the end of whatever changed the
  * stop word, the context or the epoch. Another CPU that stops this one (gt_thread_close_gate)
  * stores the stop word, then the gate; we store the gate, then look at the stop word: one of us
  * sees the other's.
@@ -51,13 +71,17 @@ void gt_kernel_set_gate(struct gt_thread *thread)
 {
 	uint32_t graph = (uint32_t)GT_MODE_GRAPH << GT_STOP_MODE_SHIFT;
 	bool open = __atomic_load_n(&thread->stop, RELAXED) == graph;
+	__atomic_store_n(&thread->gate_top, open ? newest_unplain(thread) : ~0ull, RELAXED);
 	__atomic_store_n(&thread->gate_epoch, open ? thread->epoch : ~0u, RELAXED);
-	__atomic_store_n(&thread->gate, open ? thread->floor : GT_GATE_CLOSED, RELAXED);
+	uint64_t lowest = lowest_with_frames(thread);
+	uint64_t gate = thread->floor > lowest ? thread->floor : lowest;
+	__atomic_store_n(&thread->gate, open ? gate : GT_GATE_CLOSED, RELAXED);
 	if (!open)
 		return;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&thread->stop, RELAXED) != graph) {
 		__atomic_store_n(&thread->gate, GT_GATE_CLOSED, RELAXED);
+		__atomic_store_n(&thread->gate_top, ~0ull, RELAXED);
 		__atomic_store_n(&thread->gate_epoch, ~0u, RELAXED);
 	}
 }
@@ -357,6 +381,7 @@ static void put_away(struct gt_thread *thread, struct gt_context *context)
 	context->outside = thread->outside & GT_OUTSIDE_GRAPH;
 	context->epoch = thread->epoch;
 	context->sequence = thread->stream->sequence;
+	context->gate_top = thread->gate_top;
 	context->running = 0;
 }
 
@@ -571,6 +596,8 @@ void gt_kernel_leave(void)
 	bool same = interrupted->sequence == thread->stream->sequence;
 	/* The epoch says that calls began in this sub-buffer: the interrupt may have opened one. */
 	thread->epoch = same ? interrupted->epoch : gt_epoch_next();
+	thread->gate_epoch = same ? thread->epoch : ~0u;
+	thread->gate_top = interrupted->gate_top;
 	note_unsaid(left, thread->resume);
 	uint64_t missed = thread->resume & GT_RESUME_MISSED;
 	thread->resume = left->resume | missed;

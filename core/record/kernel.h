@@ -13,7 +13,8 @@
  *    in the lower half of addresses none may).
  *
  * Stacks: each has its mirror at gt_kernel_mirror(address), mapped before it is used. A stack that
- * has none is no context; traced functions that run on it go unrecorded, and are counted.
+ * has none is no context; traced functions that run on it go unrecorded, and are counted. All stacks
+ * agree in bit 46 of their addresses: their mirrors are at the same distance.
  *
  * No preemption inside the recorder: an interrupt that finds gt_kernel_in_recorder(rip) true must
  * not switch threads on its way out (the switch comes with the next interrupt), nor call a traced
@@ -53,7 +54,8 @@ void gt_kernel_rules_init(struct graftrace_arena *arena, void *memory, uint32_t 
 
 /*
  * A stack: [low, high), which has its mirror. `frames`: room for that many open calls less one;
- * deeper ones are counted as lost. A context is the caller's memory, as are its frames, and must
+ * deeper ones are counted as lost. Calls in the upper 8 * frame_count bytes of the stack are recorded
+ * fastest. A context is the caller's memory, as are its frames, and must
  * stay until it never runs again.
  */
 void gt_kernel_context_init(struct gt_context *context, uint32_t number, uint64_t low,

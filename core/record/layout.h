@@ -26,8 +26,8 @@
 #define GT_THREAD_SELF		120
 #define GT_THREAD_PROFILE	128
 #define GT_THREAD_PROFILE_PAGES 136
+#define GT_THREAD_GATE_TOP	208 /* kernels */
 #define GT_THREAD_BUSY		216
-#define GT_THREAD_GATE_EPOCH	236
 #define GT_THREAD_GATE		240
 #define GT_GATE_CLOSED		0x7fffffffffffffff
 #define GT_THREAD_SLOW_STACK	248
@@ -119,9 +119,9 @@
 #define GT_STUBS_A_PAGE	 58
 #define GT_STUB_WORD	 0
 #define GT_STUB_START	 8
-#define GT_STUB_RETURN	 13
-#define GT_STUB_UNTRACED 28
-#define GT_STUB_BODY	 33
+#define GT_STUB_RETURN	 15
+#define GT_STUB_UNTRACED 30
+#define GT_STUB_BODY	 35
 
 /* The mirror of a return slot lies at slot XOR (1 << GT_MIRROR_BIT | GT_MIRROR_TURN): that of 64
  * KiB at their address XOR 1 << GT_MIRROR_BIT, with its halves the other way round. A processor

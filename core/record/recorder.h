@@ -22,10 +22,12 @@
 /* An open call. Taken frames have their slot; a popped one has ~0, which also marks one that is
  * being pushed by an interrupted straight line (in flight: TOP already counts it). */
 struct gt_frame {
-	uint64_t slot;	/* address of the return slot */
-	uint64_t word;	/* the entry's record: function and low half of the clock */
-	uint32_t high;	/* high half of the clock */
-	uint32_t epoch; /* the thread's epoch at the entry, flags (GT_FRAME_…) in the low byte */
+	uint64_t slot; /* address of the return slot */
+	uint64_t word; /* the entry's record: function and low half of the clock */
+	uint32_t high; /* high half of the clock */
+	uint32_t
+		epoch; /* the thread's epoch at the entry, flags (GT_FRAME_…) in the low byte. 0, kernels:
+			 * the straight line's, which notes none (hot_kernel.S, K) */
 	uint64_t children; /* profile: ticks of the calls from it that have returned */
 };
 
@@ -109,7 +111,10 @@ struct gt_context {
 	uint8_t resume;	  /* the writer's, when the interrupt came */
 	uint8_t records;  /* an interrupt recorded something when it came last */
 	uint32_t said_at; /* it was told of when it came: the cursor behind that, low half */
-	struct gt_frame small[24]; /* frames until it needs more */
+	union {
+		struct gt_frame small[24]; /* programs: frames until it needs more */
+		uint64_t gate_top; /* kernels: the block's, while an interrupt's context runs */
+	};
 };
 _Static_assert(offsetof(struct gt_context, small) % 64 == 0, "no frame lies on two cache lines");
 
@@ -178,14 +183,20 @@ struct gt_thread {
 	struct gt_context **running; /* where the running context is noted beyond a fork; or NULL */
 	uint32_t max_depth;	     /* max_graph_depth, 0 = none */
 	uint32_t said; /* the context that the stream's last words are of, as readers know it */
-	struct graftrace_profile_entry ***profile_home; /* where `profile` is noted, to be freed */
+	union {
+		/* Programs: where `profile` is noted, to be freed. */
+		struct graftrace_profile_entry ***profile_home;
+		/* Kernels: the newest frame whose return may not go straight (hot_kernel.S, K);
+		 * ~0: none may. */
+		uint64_t gate_top;
+	};
 	uint32_t busy;	   /* kernels: > 0 while the slow half works; an NMI may not record then */
 	uint32_t said_tid; /* kernels: the thread of the last words, as readers know it */
 	uint64_t oldest_sequence; /* overwrite mode: of `oldest` */
 	uint32_t
 		oldest; /* index + 1 of what should be the writer's oldest sub-buffer; 0: unknown */
-	/* Kernels: what the straight line compares (hot_kernel.S, G); set_gate in kernel.c. */
-	uint32_t gate_epoch; /* `epoch` while the gate is open, else one that no frame has */
+	/* Kernels, set by set_gate in kernel.c. */
+	uint32_t gate_epoch; /* `epoch` when the gate was opened last; ~0: it is closed */
 	union {
 		uint64_t gate; /* lowest stack pointer that may go straight, GT_GATE_CLOSED: none */
 		/* Programs: the place of an event that is being stored while signals may come, 0 =
@@ -230,6 +241,9 @@ static inline void gt_thread_close_gate(struct gt_thread *thread)
 {
 	__atomic_store_n(&thread->gate, GT_GATE_CLOSED, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&thread->gate_epoch, ~0u, __ATOMIC_SEQ_CST);
+#ifndef GT_PROGRAM
+	__atomic_store_n(&thread->gate_top, ~0ull, __ATOMIC_SEQ_CST);
+#endif
 }
 
 #define GT_ASSERT_AT(type, field, offset) \
@@ -237,7 +251,7 @@ static inline void gt_thread_close_gate(struct gt_thread *thread)
 GT_ASSERT_AT(struct gt_thread, owner, GT_THREAD_OWNER);
 GT_ASSERT_AT(struct gt_thread, mirror, GT_THREAD_MIRROR);
 GT_ASSERT_AT(struct gt_thread, gate, GT_THREAD_GATE);
-GT_ASSERT_AT(struct gt_thread, gate_epoch, GT_THREAD_GATE_EPOCH);
+GT_ASSERT_AT(struct gt_thread, gate_top, GT_THREAD_GATE_TOP);
 GT_ASSERT_AT(struct gt_thread, stop, GT_THREAD_STOP);
 GT_ASSERT_AT(struct gt_thread, stop, GRAFTRACE_BLOCK_STOP);
 GT_ASSERT_AT(struct gt_thread, cur, GT_THREAD_CUR);

@@ -47,6 +47,8 @@ static uint8_t stubs[4096] __attribute__((aligned(4096)));
 static uint8_t seen[8192], seen_in_stubs[4096];
 static uint32_t interrupts, outers, inners;
 static bool interrupting;
+static bool counting;
+static uint32_t counted; /* instructions of the straight lines and of stubs */
 static unsigned closing; /* where in the interrupt the open sub-buffer ends; 0: nowhere */
 
 /* ---- the port ---- */
@@ -151,6 +153,20 @@ TRACED static void displaced(void)
 	gt_kernel_set_gate(&block);
 }
 
+#define FEW_FRAMES 8
+#define DEEP	   20
+
+static unsigned deepest; /* frames that were in use at once */
+
+TRACED static unsigned deeper(unsigned left)
+{
+	unsigned frames = (unsigned)(block.top - block.context->frames);
+	deepest = frames > deepest ? frames : deepest;
+	unsigned below = left == 0 ? 0 : deeper(left - 1) + 1;
+	__asm__ volatile("" : "+r"(below));
+	return below;
+}
+
 /* ---- the interrupt ---- */
 
 static void on_trap(int signal, siginfo_t *info, void *data)
@@ -161,7 +177,11 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 	(void)signal;
 	(void)info;
 	/* the slow half has its interrupts off */
-	if (block.busy != 0 || !interrupting)
+	if (block.busy != 0)
+		return;
+	counted += counting && (offset < (uint64_t)(gt_hot_end - gt_hot_start) ||
+				in_stubs < sizeof(seen_in_stubs));
+	if (!interrupting)
 		return;
 	if (offset < (uint64_t)(gt_hot_end - gt_hot_start))
 		seen[offset] = 1;
@@ -220,9 +240,10 @@ static uint64_t make_stack(uint64_t near)
 
 static void set_up(uint64_t *stack)
 {
-	static uint64_t entries[] = { 0, 0, 0, 0 };
-	static uint8_t states[4], wanted[4] = { GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON,
-						GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON };
+	static uint64_t entries[] = { 0, 0, 0, 0, 0 };
+	static uint8_t states[5],
+		wanted[5] = { GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON,
+			      GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON };
 	uint64_t bytes = gt_kernel_arena_bytes(RING_BYTES, 4096, 1);
 	arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(arena != MAP_FAILED);
@@ -232,8 +253,9 @@ static void set_up(uint64_t *stack)
 	entries[1] = (uint64_t)inner;
 	entries[2] = (uint64_t)outer;
 	entries[3] = (uint64_t)displaced;
-	gt_sites_init(&sites, entries, states, 4, (uint64_t)stubs);
-	assert_int_equal(gt_sites_apply(&sites, wanted), 4);
+	entries[4] = (uint64_t)deeper;
+	gt_sites_init(&sites, entries, states, 5, (uint64_t)stubs);
+	assert_int_equal(gt_sites_apply(&sites, wanted), 5);
 
 	uint64_t interrupt_stack = make_stack((1ull << 44) + (1ull << 36));
 	*stack = make_stack(1ull << 44);
@@ -366,11 +388,63 @@ static void a_call_does_not_begin_after_its_return(void **state)
 	assert_in_range(event[2], displaced_began, gt_arch_clock());
 }
 
+static void run_counted(void)
+{
+	result = inner(1);
+	counting = true;
+	step(true);
+	result = inner(2);
+	step(false);
+	counting = false;
+}
+
+/* The jump at the function's own entry is one more. */
+static void a_recorded_call_takes_54_instructions_behind_its_jump(void **state)
+{
+	uint32_t least = ~0u;
+	(void)state;
+	/* one of them may meet the end of a sub-buffer, or a new half of the clock */
+	for (int i = 0; i < 3; i++) {
+		counted = 0;
+		call_on(thread_context.high - 64, run_counted);
+		least = counted < least ? counted : least;
+	}
+	assert_int_equal(least, 54);
+}
+
+static void run_deep(void)
+{
+	result = deeper(DEEP);
+}
+
+static void calls_that_have_no_frame_are_lost_and_the_others_return(void **state)
+{
+	static struct gt_frame frames[FEW_FRAMES + 1];
+	static struct gt_context few;
+	const struct gt_frame behind = { .slot = 1, .word = 2, .children = 3 };
+	uint64_t stack = make_stack((1ull << 44) + (1ull << 37));
+	(void)state;
+	gt_kernel_context_init(&few, 2, stack, stack + STACK_BYTES, frames, FEW_FRAMES);
+	frames[FEW_FRAMES] = behind;
+	gt_kernel_switch(&few, 0);
+	uint64_t lost = block.stream->lost[GRAFTRACE_LOST_DEPTH];
+	call_on(stack + STACK_BYTES - 8, run_deep);
+	assert_int_equal(result, DEEP);
+	assert_int_equal(deepest, FEW_FRAMES - 1);
+	assert_int_equal(block.stream->lost[GRAFTRACE_LOST_DEPTH] - lost,
+			 DEEP + 1 - (FEW_FRAMES - 1));
+	assert_memory_equal(&frames[FEW_FRAMES], &behind, sizeof(behind));
+	assert_ptr_equal(block.top, frames);
+	gt_kernel_switch(&thread_context, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_lost_torn_or_out_of_order),
 		cmocka_unit_test(a_call_does_not_begin_after_its_return),
+		cmocka_unit_test(a_recorded_call_takes_54_instructions_behind_its_jump),
+		cmocka_unit_test(calls_that_have_no_frame_are_lost_and_the_others_return),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
