@@ -19,6 +19,7 @@
 #include "core/control/control.h"
 #include "core/trace/event_trigger.h"
 #include "core/trace/hist.h"
+#include "core/trace/synthetic.h"
 #include "serve/live/live.h"
 
 /* The file that an option writes to, and what it writes: its value, or a fixed text. */
@@ -251,13 +252,14 @@ int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_trac
 		.event_filters = calloc(1, sizeof(char *)),
 		.wanted_probes = calloc(1, sizeof(char *)),
 		.probes = calloc(1, sizeof(char *)),
+		.synthetics = calloc(1, sizeof(char *)),
 		.values = calloc(1, sizeof(char *)),
 	};
 	return choice->filter != NULL && choice->notrace != NULL && choice->graph != NULL &&
 			       choice->graph_notrace != NULL && choice->library_globs != NULL &&
 			       choice->events != NULL && choice->event_filters != NULL &&
 			       choice->wanted_probes != NULL && choice->probes != NULL &&
-			       choice->values != NULL
+			       choice->synthetics != NULL && choice->values != NULL
 		       ? 0
 		       : GT_ENOMEM;
 }
@@ -408,6 +410,24 @@ static int take_values(struct gt_session_choice *choice, char option, const char
 	return error;
 }
 
+/* Defined, and recorded where histograms make it. */
+static int take_synthetic(struct gt_session_choice *choice, const char *line,
+			  struct gt_message *message)
+{
+	struct gt_synthetic made;
+	struct gt_probe_error wrong = { "", 0 };
+	char word[GT_SYNTHETIC_BYTES + sizeof(GT_EVENT_SYNTHETIC ":")];
+
+	if (gt_synthetic_parse(line, strlen(line), &made, &wrong) != 0)
+		return gt_fail(message, GT_EINVAL, "--synthetic '%s': %s, at '%.40s'", line,
+			       wrong.text, wrong.at <= strlen(line) ? line + wrong.at : "");
+	snprintf(word, sizeof(word), "%s:%s", GT_EVENT_SYNTHETIC, made.format.name);
+	return append(&choice->synthetics, line, strlen(line)) == 0 &&
+			       append(&choice->events, word, strlen(word)) == 0
+		       ? 0
+		       : no_memory(message);
+}
+
 int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
 			   struct gt_message *message)
 {
@@ -463,6 +483,8 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 		return append(&choice->wanted_probes, value, strlen(value)) == 0
 			       ? 0
 			       : no_memory(message);
+	case GT_CHOICE_SYNTHETIC:
+		return take_synthetic(choice, value, message);
 	case GT_CHOICE_ARGS:
 		return append(&choice->values, "a", 1) == 0 ? 0 : no_memory(message);
 	case GT_CHOICE_RETVAL:
@@ -557,6 +579,7 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 	session->events = choice->events;
 	session->event_filters = choice->event_filters;
 	session->probes = choice->probes;
+	session->synthetics = choice->synthetics;
 	session->event_triggers = choice->event_triggers;
 	session->event_trigger_count = choice->event_trigger_count;
 	session->values = choice->values;
@@ -611,6 +634,7 @@ void gt_session_choice_fini(struct gt_session_choice *choice)
 	free_list(choice->event_filters);
 	free_list(choice->wanted_probes);
 	free_list(choice->probes);
+	free_list(choice->synthetics);
 	for (size_t i = 0; i < choice->event_trigger_count; i++) {
 		free((char *)choice->event_triggers[i].word);
 		free((char *)choice->event_triggers[i].trigger.filter);

@@ -30,6 +30,7 @@ struct gt_session_choice {
 	const char **events;
 	const char **event_filters; /* in turns a word of events and its filter */
 	const char **wanted_probes; /* as given: gt_session_choice_probes() makes … */
+	const char **synthetics;    /* --synthetic: lines of synthetic_events */
 	const char **probes;	    /* … lines of dynamic_events of them */
 	const char **values;	    /* arguments and results: words of gt_values_new() */
 	struct gt_session_event_trigger *event_triggers;
@@ -62,6 +63,7 @@ enum {
 	GT_CHOICE_NO_DEMANGLE,
 	GT_CHOICE_FILTER, /* of functions; behind an event its own */
 	GT_CHOICE_PROBE,
+	GT_CHOICE_SYNTHETIC,
 	GT_CHOICE_TRIGGER,
 	GT_CHOICE_ARGS,
 	GT_CHOICE_RETVAL,
@@ -76,6 +78,7 @@ enum {
 		{ "graph", required_argument, NULL, 'g' },                     \
 		{ "event", required_argument, NULL, 'e' },                     \
 		{ "probe", required_argument, NULL, GT_CHOICE_PROBE },         \
+		{ "synthetic", required_argument, NULL, GT_CHOICE_SYNTHETIC }, \
 		{ "trigger", required_argument, NULL, GT_CHOICE_TRIGGER },     \
 		{ "args", no_argument, NULL, GT_CHOICE_ARGS },                 \
 		{ "retval", no_argument, NULL, GT_CHOICE_RETVAL },             \

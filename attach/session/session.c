@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/session/session.h"
+#include "attach/agent/synthetics.h"
 #include "attach/process/own_thread.h"
 #include "attach/session/session_private.h"
 #include "core/trace/message.h"
@@ -188,6 +189,18 @@ static int set_first_probe(struct gt_session *session, const char *text, struct 
 	return result == GT_ENOENT ? GT_EINVAL : result;
 }
 
+static int add_first_synthetic(struct gt_session *session, const char *text,
+			       struct gt_message *message)
+{
+	struct gt_probe_error error = { "", 0 };
+	const int result =
+		gt_synthetics_add(&session->catalog, text, strlen(text), &error, message);
+
+	if (result)
+		gt_message_prefix(message, "'%s': ", text);
+	return result;
+}
+
 /* What cannot fail. From here on gt_session_destroy() ends the session. */
 static void init(struct gt_session *session, const struct gt_session_options *options)
 {
@@ -232,6 +245,8 @@ static int take_wishes(struct gt_session *session, const struct gt_session_optio
 		error = gt_session_ask_first(session, options, message);
 	for (size_t i = 0; !error && options->probes && options->probes[i]; i++)
 		error = set_first_probe(session, options->probes[i], message);
+	for (size_t i = 0; !error && options->synthetics && options->synthetics[i]; i++)
+		error = add_first_synthetic(session, options->synthetics[i], message);
 	for (size_t i = 0; !error && i < options->trigger_count; i++)
 		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
 	return error;
@@ -253,7 +268,7 @@ static int take_event_rules(struct gt_session *session, const struct gt_session_
 	for (size_t i = 0; !error && i < options->event_trigger_count; i++)
 		error = gt_event_rules_trigger(rules, options->event_triggers[i].word,
 					       &options->event_triggers[i].trigger, false, message);
-	return error;
+	return error ? error : gt_session_select_synthetics(session, message);
 }
 
 /* The arena, with all settings in it, and the live target over it. */

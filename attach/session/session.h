@@ -67,6 +67,7 @@ struct gt_session_options {
 	const char *const *event_filters;
 	const char *const
 		*probes; /* dynamic ones, as lines of dynamic_events with the path of a file */
+	const char *const *synthetics; /* synthetic events, as lines of synthetic_events */
 	/* The file that the sink writes, with its clock's base, for a later graftrace to find if this
 	 * one is killed (leftover.h). NULL: none. */
 	const char *recording;

@@ -209,6 +209,21 @@ def test_the_time_between_two_events_becomes_an_event(watched):
     watched.run(3)
 
 
+def test_a_synthetic_event_of_a_recording(graftrace, program, tmp_path):  # noqa: F811
+    graftrace("record", "--synthetic", "seen int count; char what[16]", "-e", "synthetic:seen",
+              "--trigger", "hist:keys=count", "-e", "shop:sold",
+              "--trigger", "hist:keys=count:w=what:onmatch(shop.sold).seen(count,$w) if count > 0", "--", program,
+              "fields")
+    shown = graftrace("show").stdout
+    assert re.findall(r" seen: count=(\d+) what=(\S+)$", shown, re.M) == [
+        ("1", "apples"), ("3", "(fault)"), ("4", "0123456789" * 6 + "012")], shown
+    assert len(re.findall(" sold: ", shown)) == 4
+    assert "    Hits: 3\n" in graftrace("hist", "-e", "synthetic:seen").stdout
+    for bad, place in (("seen nosuch x", "nosuch x"), ("seen", "seen")):
+        done = graftrace("record", "--synthetic", bad, "--", program, "fields", code=None)
+        assert done.returncode != 0 and place in done.stderr, done.stderr
+
+
 def test_a_synthetic_event_is_defined_among_the_dynamic_ones(watched):
     watched.append("dynamic_events", "s:seen int count")
     watched.append("dynamic_events", "s:synthetic/also u64 a; u64 b")
