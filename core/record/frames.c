@@ -11,7 +11,8 @@
  *  2. elsewhere an explicit switch (swapcontext) left the stack pointer by which it is found again;
  *  3. else the suspended context whose innermost call lies nearest above, less than 64 KiB away,
  *     and whose slot still holds a stub's return point;
- *  4. else it is a new context.
+ *  4. else it is a new context. Those of coroutines that have left the stack for good are given
+ *     back then (is_abandoned).
  */
 #include "core/record/recorder.h"
 #include "core/record/arch.h"
@@ -37,8 +38,11 @@
  * one more (who is put in is counted before, who is taken out after). */
 static struct gt_context *suspended[BUCKETS];
 static uint32_t members[BUCKETS];
-/* Contexts for coroutines, for the next one. Guarded by the port's lock. */
+/* Guarded by the port's lock: contexts for coroutines, for the next one; the bucket that is swept next
+ * (BUCKETS: none); and how many members there may be before all are swept again. */
 static struct gt_context *unused;
+static uint32_t sweep_at = BUCKETS;
+static uint32_t sweep_above = 256;
 
 /*
  * Threads whose coroutines switch all the time want different buckets, mostly. So each part of the
@@ -162,15 +166,20 @@ static bool take_out(struct gt_context *context)
 	return false;
 }
 
+static void give_back(struct gt_context *context)
+{
+	gt_port_lock();
+	context->running = 0;
+	context->next = unused;
+	unused = context;
+	gt_port_unlock();
+}
+
 static void suspend(struct gt_context *context)
 {
 	take_out(context);
 	if (!context->known && is_empty(context)) {
-		gt_port_lock();
-		context->running = 0;
-		context->next = unused;
-		unused = context;
-		gt_port_unlock();
+		give_back(context);
 		return;
 	}
 	if (is_empty(context) && context->saved_sp == 0)
@@ -267,14 +276,94 @@ found:
 	return best;
 }
 
-static struct gt_context *new_context(void)
+/*
+ * Most coroutines never return from their first function: they leave their stack by a last switch, and
+ * it becomes the next one's. What was kept of them would be kept for ever. A suspended context whose
+ * outermost call has lost its slot to somebody else is such a one: that call cannot return. A call that
+ * is being pushed has no slot yet, and one that a handler has interrupted in its return still has it.
+ */
+static bool is_abandoned(const struct gt_context *context, uint64_t sp)
 {
+	const struct gt_frame *outermost = context->frames + 1;
+	return outermost->slot == sp || !is_live(outermost);
+}
+
+static uint64_t distance(uint64_t one, uint64_t other)
+{
+	return one < other ? other - one : one - other;
+}
+
+/* Gives back a bucket's contexts that were abandoned, if their stacks begin no farther than `within` from
+ * sp. sp: where a call is about to begin on another stack; 0: nowhere. */
+static void drop_abandoned(uint32_t bucket, uint64_t sp, uint64_t within)
+{
+	struct gt_context *dropped = NULL;
+	lock_bucket(bucket);
+	struct gt_context *context = suspended[bucket];
+	for (uint32_t left = members[bucket]; context != NULL && left > 0; left--) {
+		struct gt_context *next = context->next;
+		const struct gt_frame *outermost = context->frames + 1;
+		if (!context->known && !context->bounded && !is_empty(context) &&
+		    !is_unset(outermost) && distance(outermost->slot, sp) <= within &&
+		    is_abandoned(context, sp)) {
+			take_out_locked(context, bucket);
+			context->next = dropped;
+			dropped = context;
+		}
+		context = next;
+	}
+	unlock_bucket(bucket);
+	while (dropped != NULL) {
+		context = dropped;
+		dropped = context->next;
+		for (; !is_empty(context); context->top--)
+			context->top->slot = GT_SLOT_NONE;
+		give_back(context);
+	}
+}
+
+/* Those nearby, which the bucket of their innermost call is mostly of. */
+static void drop_abandoned_at(uint64_t sp)
+{
+	uint32_t bucket = bucket_of(sp), below = bucket_of(sp - NEAR_BYTES);
+	drop_abandoned(bucket, sp, NEAR_BYTES);
+	if (below != bucket)
+		drop_abandoned(below, sp, NEAR_BYTES);
+}
+
+/* The bucket to be swept now; BUCKETS: none. All are, one with each new context, whenever there are twice
+ * as many members as were left the last time. */
+static uint32_t next_to_sweep(void)
+{
+	uint32_t count = 0;
+	if (sweep_at < BUCKETS - 1)
+		return ++sweep_at;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		count += __atomic_load_n(&members[i], __ATOMIC_RELAXED);
+	if (sweep_at == BUCKETS - 1) {
+		sweep_above = 2 * count + 256;
+		sweep_at = BUCKETS;
+	}
+	if (count < sweep_above)
+		return BUCKETS;
+	return sweep_at = 0;
+}
+
+/* For a stack on which a call is about to begin at sp. */
+static struct gt_context *new_context(uint64_t sp)
+{
+	uint32_t swept = BUCKETS;
+	drop_abandoned_at(sp);
 	gt_port_lock();
 	struct gt_context *context = unused;
 	uint32_t number = gt_port_context_number();
 	if (context != NULL)
 		unused = context->next;
+	else
+		swept = next_to_sweep();
 	gt_port_unlock();
+	if (swept < BUCKETS)
+		drop_abandoned(swept, 0, UINT64_MAX);
 	if (context == NULL) {
 		context = gt_port_allocate(sizeof(*context));
 		if (context == NULL)
@@ -592,14 +681,14 @@ static struct gt_context *find_or_make(struct gt_thread *thread, uint64_t sp)
 		return thread->base;
 	}
 	struct gt_context *context = find_suspended(sp, false, false);
-	return context != NULL ? context : new_context();
+	return context != NULL ? context : new_context(sp);
 }
 
 /* Puts the thread on a context of its own for [low, high), a stack that lies within another one:
  * in a variable of one of its functions. False: there is no memory for one. */
 static bool enter_bounded(struct gt_thread *thread, uint64_t low, uint64_t high, uint64_t left)
 {
-	struct gt_context *to = new_context();
+	struct gt_context *to = new_context(high);
 	if (to == NULL)
 		return false;
 	to->bounded = 1;
@@ -686,7 +775,7 @@ void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp, uint
 		else
 			take_out(to);
 	} else if (to == NULL) {
-		to = new_context();
+		to = new_context(sp);
 	}
 	if (to != NULL) {
 		elsewhere = to->saved_sp != sp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Coroutines: each has a stack and nested calls of its own, and yields from the depth of them.
- * Interleaved, finished, abandoned (the stack is used again), moved between threads, on stacks in
+ * Interleaved, finished, abandoned (the stack is used again), waiting beside such, moved between threads, on stacks in
  * the heap and in the program's own data; by makecontext and swapcontext, by setjmp and longjmp
  * between stacks, and by an assembly switch that no library knows. A coroutine's first function
  * runs at depth 0 of its context.
@@ -235,6 +235,38 @@ COUNTED void abandoned(void)
 	LEAVE();
 }
 
+/* Hundreds wait in the midst of their calls, each on a stack that one was left on before, while thousands
+ * are left on others, in the heap and mapped; then those that wait go on to their ends. */
+COUNTED void waiting(void)
+{
+	ENTER();
+	enum { WAIT = 600, LEFT_EACH = 6 };
+	static struct coroutine all[WAIT], left;
+	long sum = 0;
+	for (int i = 0; i < WAIT; i++) {
+		void *stack = fresh_stack(3 * i + 1);
+		start(&left, i, stack);
+		resume(&left);
+		start(&all[i], i, stack);
+		for (int steps = 0; steps <= i % 3; steps++)
+			resume(&all[i]);
+		for (int n = 0; n < LEFT_EACH; n++) {
+			void *other = fresh_stack(3 * n + 1 + n % 2);
+			start(&left, n, other);
+			resume(&left);
+			drop_stack(3 * n + 1 + n % 2, other);
+		}
+	}
+	for (int i = WAIT; i-- > 0;) {
+		while (!all[i].done)
+			resume(&all[i]);
+		sum = sum * 17 + all[i].value;
+		drop_stack(1, all[i].stack);
+	}
+	printf("waiting %ld\n", sum);
+	LEAVE();
+}
+
 /* Ping-pong: two threads take the same coroutines in turn. */
 static struct coroutine shared[COROUTINES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -307,6 +339,8 @@ int main(int argc, char **argv)
 		interleaved();
 	else if (!strcmp(argv[2], "abandoned"))
 		abandoned();
+	else if (!strcmp(argv[2], "waiting"))
+		waiting();
 	else if (!strcmp(argv[2], "moved"))
 		moved();
 	else
