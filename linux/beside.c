@@ -307,6 +307,47 @@ static int take_kernel(struct beside *beside, struct ring *ring)
 
 /* ---- the program's records ---- */
 
+/* An event with fields, the calls that are open, or a raw marker, as the program recorded them. */
+static int take_words(struct beside *beside, const struct gt_tasks_moment *moment,
+		      const struct gt_record *record)
+{
+	struct gt_tasks_words words = {
+		.type = GRAFTRACE_EVENT_STACK,
+		.head = { record->clock ? record->clock : 1 },
+		.head_count = 1,
+		.bytes = record->text,
+		.byte_count = record->text_bytes,
+	};
+
+	if (record->kind == GT_RECORD_EVENT) {
+		words.type = GRAFTRACE_EVENT_PROBE;
+		words.head[words.head_count++] = (uint32_t)record->value | record->start << 32;
+	} else if (record->kind == GT_RECORD_MARKER) {
+		words.type = GRAFTRACE_EVENT_MARKER_RAW;
+		words.head[words.head_count++] = record->text_bytes;
+	}
+	return gt_tasks_words(beside->tasks, moment, &words);
+}
+
+/* The arguments of a call that is entered, or what it returns: they stand before its record. */
+static int take_values(struct beside *beside, const struct gt_tasks_moment *moment,
+		       const struct gt_record *record)
+{
+	struct gt_record values;
+
+	if (!gt_record_values(record, &values))
+		return GT_OK;
+	struct gt_tasks_words words = {
+		.type = record->kind == GT_RECORD_RETURN ? GRAFTRACE_EVENT_RESULT
+							 : GRAFTRACE_EVENT_ARGUMENTS,
+		.head = { record->function | values.start << 32 },
+		.head_count = 1,
+		.bytes = values.text,
+		.byte_count = values.text_bytes,
+	};
+	return gt_tasks_words(beside->tasks, moment, &words);
+}
+
 static int take_user(struct beside *beside, const struct gt_source *source)
 {
 	const struct gt_record *record = &source->record;
@@ -324,6 +365,9 @@ static int take_user(struct beside *beside, const struct gt_source *source)
 
 	if (beside->kernel_only && record->kind != GT_RECORD_MARKER)
 		return GT_OK;
+	int error = take_values(beside, &moment, record);
+	if (error != GT_OK)
+		return error;
 	switch (record->kind) {
 	case GT_RECORD_ENTRY:
 		return gt_tasks_enter(beside->tasks, &moment, record->function, record->depth);
@@ -341,9 +385,12 @@ static int take_user(struct beside *beside, const struct gt_source *source)
 		return gt_tasks_lost(beside->tasks, &moment, record->start);
 	case GT_RECORD_MARKER:
 		if (record->flags & GT_RECORD_RAW)
-			return GT_OK;
+			return take_words(beside, &moment, record);
 		return gt_tasks_text(beside->tasks, &moment, record->text, record->text_bytes,
 				     !(record->flags & GT_RECORD_TEXT));
+	case GT_RECORD_EVENT:
+	case GT_RECORD_STACK:
+		return take_words(beside, &moment, record);
 	default:
 		return GT_OK;
 	}
@@ -410,6 +457,16 @@ static int copy_names(struct beside *beside, const struct gt_sink *sink)
 	     error == GT_OK && gt_recording_object(beside->recording, i, &object) == GT_OK; i++)
 		error = sink->object(sink->data, object.pid, object.path, object.start, object.end,
 				     object.bias, object.build_id, object.build_id_bytes);
+	return error;
+}
+
+static int copy_hists(struct beside *beside, struct gt_file_writer *writer)
+{
+	int error = GT_OK;
+
+	for (const char *const *text = gt_recording_info(beside->recording)->hists;
+	     error == GT_OK && *text != NULL; text++)
+		error = gt_file_writer_hists(writer, *text);
 	return error;
 }
 
@@ -492,6 +549,10 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 			      NULL);
 	if (error == GT_OK) {
 		error = copy_names(beside, sink);
+		if (error == GT_OK)
+			error = copy_hists(beside, writer);
+		if (error == GT_OK && !beside->is_guest && !beside->kernel_only)
+			error = gt_linux_copy_events(beside->recording, sink);
 		for (uint32_t i = 0; i < beside->ring_count && error == GT_OK; i++)
 			error = advance(beside, &beside->rings[i]);
 		if (error == GT_OK && beside->is_guest && !beside->kernel_only)

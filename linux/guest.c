@@ -44,7 +44,7 @@ uint32_t gt_linux_guest_cpus(struct gt_recording *recording)
 	return end;
 }
 
-static int copy_events(struct gt_recording *recording, const struct gt_sink *sink)
+int gt_linux_copy_events(struct gt_recording *recording, const struct gt_sink *sink)
 {
 	struct gt_event_format format;
 	int error = GT_OK;
@@ -79,7 +79,7 @@ int gt_linux_guest_copy(struct gt_recording *recording, const struct gt_sink *si
 	struct gt_target *target = gt_recording_target(recording);
 	void *buffer = malloc(target->sub_buffer_bytes);
 	struct gt_writer writer;
-	int error = buffer ? copy_events(recording, sink) : GT_ENOMEM;
+	int error = buffer ? gt_linux_copy_events(recording, sink) : GT_ENOMEM;
 
 	for (uint32_t i = 0; error == GT_OK && target->ring->writer(target, i, &writer) == GT_OK;
 	     i++) {

@@ -21,6 +21,7 @@
 #define ROOM_FIRST   64u	 /* words of a task's first sub-buffer … */
 #define ROOM_MAX     4096u	 /* … and at most */
 #define RECORD_MAX   1040u	 /* the most words of one record */
+#define WORDS_AROUND 8u		 /* of a record in a sub-buffer of its own */
 #define TEXT_MAX     8192u	 /* bytes of an event */
 #define DEPTH_MAX    1024u	 /* Linux's limit is 50 */
 #define TASKS_MAX    (4u << 20)	 /* PID_MAX_LIMIT */
@@ -771,6 +772,34 @@ int gt_tasks_text(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, 
 	memcpy(to, text, bytes);
 	task->used += words - 1;
 	if (is_pairs(tasks) && !(words & 1))
+		put(task, 0);
+	return GT_OK;
+}
+
+int gt_tasks_words(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
+		   const struct gt_tasks_words *words)
+{
+	const size_t count = words->head_count + (words->byte_count + 7) / 8;
+	int error;
+
+	if (count > ROOM_MAX - WORDS_AROUND) {
+		tasks->totals.damaged++;
+		return GT_OK;
+	}
+	struct task *task = begin(tasks, moment, (uint32_t)count + 2, &error);
+	if (!task)
+		return error;
+	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
+					 (uint32_t)words->type << 16 | (uint32_t)count));
+	for (uint32_t i = 0; i < words->head_count; i++)
+		put(task, words->head[i]);
+	uint64_t *to = words_of(task) + task->used;
+	const size_t rest = count - words->head_count;
+	memset(to, 0, rest * sizeof(*to));
+	if (words->byte_count)
+		memcpy(to, words->bytes, words->byte_count);
+	task->used += (uint32_t)rest;
+	if (is_pairs(tasks) && !(count & 1))
 		put(task, 0);
 	return GT_OK;
 }

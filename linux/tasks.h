@@ -81,6 +81,20 @@ int gt_tasks_function(struct gt_tasks *tasks, const struct gt_tasks_moment *mome
 /* A line of text. is_marker: what somebody wrote into trace_marker; else an event, "name: ...". */
 int gt_tasks_text(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, const char *text,
 		  size_t bytes, bool is_marker);
+/*
+ * A record of the program that is no call, in its own words: a described event, the values of the call
+ * that is entered or left next, open calls, a raw marker. `head` are its first words, none of them 0 but
+ * the second, and `bytes` what follows. One that is longer than any sub-buffer is counted as damaged.
+ */
+struct gt_tasks_words {
+	enum graftrace_event type;
+	uint64_t head[2];
+	uint32_t head_count;
+	const void *bytes;
+	size_t byte_count;
+};
+int gt_tasks_words(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
+		   const struct gt_tasks_words *words);
 /* Records were lost just before this moment; 0: nobody knows how many. */
 int gt_tasks_lost(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint64_t records);
 

@@ -17,6 +17,7 @@ import time
 import pytest
 
 import format_reader
+from conftest import ROOT
 
 pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
 
@@ -274,3 +275,48 @@ def test_rests_are_summed_up_by_thread_and_waker(graftrace, program):
 def test_rests_of_a_recording_without_the_kernel_are_not_known(graftrace, program):
     graftrace("record", "-o", "it.data", program)
     assert "does not say why" in graftrace("report", "--rests", "it.data", code=1).stderr
+
+
+TELLER = """
+#include <graftrace/event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+__attribute__((noinline)) int add(int a, int b)
+{
+	GRAFTRACE_EVENT(shop, sold, GRAFTRACE_INT(int, count, a), GRAFTRACE_STRING(what, "apples"));
+	syscall(SYS_getppid);
+	return a + b;
+}
+int main(void)
+{
+	int sum = 0;
+	for (int i = 0; i < 50; i++)
+		sum += add(i, 2);
+	return sum == 0;
+}
+"""
+
+
+@pytest.mark.parametrize("tracer", ["function_graph", "function"])
+def test_the_programs_events_values_and_stacks_are_there_too(graftrace, compile, tracer):
+    program = compile(TELLER, "-O1", "-g", f"-I{ROOT / 'include'}")
+    graftrace("record", "--kernel=try", "-e", "k:raw_syscalls", "-p", tracer, "-l", "main", "-l", "add", "--args",
+              "--retval", "-e", "shop:sold", "--trigger", "stacktrace", "--trigger", "hist:keys=what",
+              "--probe", "add b", "-o", "it.data", program)
+
+    def told(*options):
+        shown = graftrace("show", "--no-pager", *options, "it.data").stdout
+        return [sorted(re.findall(pattern, shown)) for pattern in (
+            r"\bsold: .*count=\d+ what=\"?apples\"?", r"\badd: \(0x[0-9a-f]+\) b=2", r"\badd\(a=\d+, b=2\)",
+            r"\badd ret=0x[0-9a-f]+|ret=0x[0-9a-f]+|=> add\b|<stack trace>")]
+
+    user = told("--user")
+    assert [len(found) for found in user[:3]] == [50, 50, 50] and len(user[3]) >= 50
+    assert told() == user
+
+    def events(*options):
+        return graftrace("report", "--no-pager", "--by", "event", "--format", "csv", *options, "it.data").stdout
+
+    ours = [line for line in events().splitlines() if "sold" in line or "add" in line]
+    assert ours and ours == [line for line in events("--user").splitlines() if "sold" in line or "add" in line]
+    assert "Hits: 50" in graftrace("hist", "it.data").stdout

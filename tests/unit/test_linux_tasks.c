@@ -43,6 +43,11 @@ static void say(const struct gt_record *record)
 		snprintf(said + used, sizeof(said) - used, "%.*s cpu%u\n", (int)record->text_bytes,
 			 record->text, record->cpu);
 		break;
+	case GT_RECORD_EVENT:
+		snprintf(said + used, sizeof(said) - used, "event %llu of %u at %llu\n",
+			 (unsigned long long)record->value, record->text_bytes,
+			 (unsigned long long)record->clock);
+		break;
 	case GT_RECORD_LOST:
 		snprintf(said + used, sizeof(said) - used, "lost %llu\n",
 			 (unsigned long long)record->value);
@@ -229,6 +234,44 @@ static void the_kernels_calls_stand_below_the_programs(void **state)
 	       "1) d0 1000\n");
 }
 
+static void a_programs_event_stands_where_it_happened_in_its_own_words(void **state)
+{
+	const uint64_t fields[] = { 5, 0 };
+	const struct gt_tasks_moment moment = at(10150, 0);
+	struct gt_tasks_words words = { .type = GRAFTRACE_EVENT_PROBE,
+					.head = { 10150, 3 },
+					.head_count = 2,
+					.bytes = fields,
+					.byte_count = sizeof(fields) };
+
+	(void)state;
+	user(10000, 1, 0, 0);
+	assert_int_equal(gt_tasks_words(tasks, &moment, &words), GT_OK);
+	enter(10250, 8, 0);
+	leave(10500, 8, 0, 10240, 10490);
+	user(11000, 1, 0, 10000);
+	expect("1( d0\nevent 3 of 16 at 10150\n8( d1\n8) d1 250\n1) d0 1000\n");
+}
+
+static void words_that_fit_in_no_sub_buffer_are_damaged(void **state)
+{
+	static const uint64_t many[8192];
+	const struct gt_tasks_moment moment = at(10150, 0);
+	struct gt_tasks_words words = { .type = GRAFTRACE_EVENT_PROBE,
+					.head = { 10150, 3 },
+					.head_count = 2,
+					.bytes = many,
+					.byte_count = sizeof(many) };
+	struct gt_tasks_totals totals;
+
+	(void)state;
+	user(10000, 1, 0, 0);
+	assert_int_equal(gt_tasks_words(tasks, &moment, &words), GT_OK);
+	user(11000, 1, 0, 10000);
+	assert_int_equal(gt_tasks_finish(tasks, &totals), GT_OK);
+	assert_int_equal(totals.damaged, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +283,8 @@ int main(void)
 		TEST(a_return_without_its_entry_keeps_its_time),
 		TEST(a_task_takes_its_calls_to_another_cpu),
 		TEST(the_kernels_calls_stand_below_the_programs),
+		TEST(a_programs_event_stands_where_it_happened_in_its_own_words),
+		TEST(words_that_fit_in_no_sub_buffer_are_damaged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
