@@ -90,7 +90,7 @@ static void put_off_cpu(const struct gt_question *question, const struct gt_page
 	uint64_t from = window->from, to = window->to, before;
 	uint64_t cell = (to - from) / window->off_cells + 1;
 
-	if (!page->has_off_cpu || lane->calls == 0)
+	if (!page->has_off_cpu || lane->calls == 0 || window->off_cells == 0)
 		return;
 	before = off_before(page, lane->tid, clock_of(page, from));
 	gt_put_number(question->out, ",\"offCell\":", cell);
@@ -188,29 +188,58 @@ int gt_answer_timeline(const struct gt_question *question)
 	return error;
 }
 
-int gt_page_put_whole_timeline(struct gt_page *page, uint64_t grain, size_t most,
+/* Returns by lane whether it is one of the `count` with the most calls; NULL: no memory. */
+static bool *choose_lanes(const struct gt_page *page, uint32_t count)
+{
+	struct gt_ranked *ranked = calloc(page->lane_count + 1u, sizeof(*ranked));
+	bool *is_chosen = calloc(page->lane_count + 1u, sizeof(*is_chosen));
+
+	for (uint32_t i = 0; ranked && i < page->lane_count; i++)
+		ranked[i] = (struct gt_ranked){ page->lanes[i].calls, i };
+	if (ranked && is_chosen) {
+		qsort(ranked, page->lane_count, sizeof(*ranked), gt_ranked_compare);
+		for (uint32_t i = 0; i < count && i < page->lane_count; i++)
+			is_chosen[ranked[i].number] = true;
+	}
+	if (!ranked) {
+		free(is_chosen);
+		is_chosen = NULL;
+	}
+	free(ranked);
+	return is_chosen;
+}
+
+int gt_page_put_whole_timeline(struct gt_page *page, const struct gt_page_whole *whole,
 			       struct gt_out *out)
 {
 	const struct gt_question question = { .page = page, .out = out };
 	const struct window window = {
 		.to = page->length + 1,
-		.grain = grain,
+		.grain = whole->grain,
 		.rows = UINT64_MAX,
-		.off_cells = OFF_CELLS,
-		.most = out->used + most,
+		.off_cells = gt_at_most(whole->off_cells, OFF_CELLS),
+		.most = out->used + whole->most,
 	};
-	int error = GT_OK;
+	bool *is_chosen = choose_lanes(page, whole->lanes);
+	const char *between = "";
+	int error = is_chosen ? GT_OK : GT_ENOMEM;
 
-	gt_put_number(out, "{\"from\":0,\"grain\":", grain);
+	gt_put_number(out, "{\"from\":0,\"grain\":", whole->grain);
 	gt_put_number(out, ",\"to\":", window.to);
 	gt_out_text(out, ",\"lanes\":[");
-	for (uint32_t i = 0; i < page->lane_count && error == GT_OK; i++) {
-		if (i > 0)
-			gt_out_char(out, ',');
+	for (uint32_t i = 0; error == GT_OK && i < page->lane_count; i++) {
+		if (!is_chosen[i])
+			continue;
+		gt_out_text(out, between);
+		between = ",";
 		error = put_lane_view(&question, i, &window);
 	}
+	free(is_chosen);
 	put_moments(&question, 0, window.to);
-	gt_out_text(out, "]}");
+	gt_out_char(out, ']');
+	if (whole->lanes < page->lane_count)
+		gt_put_number(out, ",\"leftOut\":", page->lane_count - whole->lanes);
+	gt_out_char(out, '}');
 	return error;
 }
 

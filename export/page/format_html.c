@@ -18,6 +18,7 @@
 #define DETAILS_BYTES  (1200u << 10)
 #define FLAME_BYTES    (1800u << 10)
 #define TIMELINE_BYTES (3200u << 10)
+#define LANE_BYTES     160u /* a lane has to have so many for itself in the time line */
 #define NAMES_BYTES    (900u << 10)
 #define GRAIN_STEP     2u
 
@@ -178,24 +179,40 @@ static int add_flames(const struct html *html, struct gt_out *out)
 	return error;
 }
 
-/* Adds the time line of all lanes at the finest grain for which there is room. */
+/* Adds the time line at the finest grain for which there is room: of all lanes, or of those with the
+ * most calls if there are so many that each has too little. */
 static int add_timeline(const struct html *html, struct gt_out *out)
 {
 	struct gt_page *page = html->page;
+	struct gt_page_whole whole = { .lanes = page->lane_count, .most = TIMELINE_BYTES };
+	const uint64_t coarser = page->length / TIMELINE_BYTES + 1;
 	size_t before = out->used;
-	uint64_t grain = 0;
-	int error = GT_OK;
 
+	if (whole.lanes > TIMELINE_BYTES / LANE_BYTES)
+		whole.lanes = TIMELINE_BYTES / LANE_BYTES;
+	/* A cell takes two to four bytes. */
+	whole.off_cells = TIMELINE_BYTES / 4 / (whole.lanes + 1);
 	/* A box takes at least ten bytes: grains with far too many boxes are not tried. */
 	if (page->boxes > TIMELINE_BYTES / 10)
-		grain = page->length / TIMELINE_BYTES + 1;
+		whole.grain = coarser;
 	for (;;) {
+		int error;
+
 		out->used = before;
 		gt_out_text(out, ",\"timeline\":");
-		error = gt_page_put_whole_timeline(page, grain, TIMELINE_BYTES, out);
-		if (error != GT_ENOSPC || grain > page->length)
+		error = gt_page_put_whole_timeline(page, &whole, out);
+		if (error != GT_ENOSPC)
 			return error;
-		grain = grain ? grain * GRAIN_STEP : page->length / TIMELINE_BYTES + 1;
+		if (whole.grain <= page->length) {
+			whole.grain = whole.grain ? whole.grain * GRAIN_STEP : coarser;
+			continue;
+		}
+		/* One lane alone has room: it has a box at each depth, at the most. */
+		if (whole.lanes <= 1)
+			return error;
+		whole.lanes -= whole.lanes / 4 + 1;
+		whole.off_cells = TIMELINE_BYTES / 4 / (whole.lanes + 1);
+		whole.grain = coarser;
 	}
 }
 

@@ -181,9 +181,16 @@ void gt_page_forget_values(struct gt_page *page);
 /* The merged tree of "all", "pid:N" or "lane:N"; under the lock. GT_EINVAL, GT_ENOENT, GT_ENOMEM. */
 int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection);
 
-/* The answer to `timeline` of all lanes, from start to end, in boxes of that grain (0: each call).
- * GT_ENOSPC: it has more bytes than `most`. GT_ENOMEM. */
-int gt_page_put_whole_timeline(struct gt_page *page, uint64_t grain, size_t most,
+/* What is told of all lanes, from start to end. */
+struct gt_page_whole {
+	uint64_t grain;	    /* of boxes, ns; 0: each call */
+	uint64_t off_cells; /* in which times off the CPU are told, at most; 0: they are not */
+	uint32_t lanes;	    /* so many, those with the most calls */
+	size_t most;	    /* bytes */
+};
+
+/* The answer to `timeline` of that. GT_ENOSPC: it has more bytes. GT_ENOMEM. */
+int gt_page_put_whole_timeline(struct gt_page *page, const struct gt_page_whole *whole,
 			       struct gt_out *out);
 
 #endif

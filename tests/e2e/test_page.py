@@ -504,3 +504,41 @@ def test_the_slowest_calls_stand_with_their_arguments(with_values, browser):
     found = rows(browser, "slowest")
     assert sorted(row[3:5] for row in found) == [
         [f'number={n}, text="a text"', '"<b>two</b>"' if n == 2 else '"a text"'] for n in range(4)]
+
+
+MANY_THREADS = r"""
+#include <pthread.h>
+static volatile unsigned sink;
+__attribute__((noinline)) void leaf(unsigned n) { for (unsigned i = 0; i < n; i++) sink += i; }
+__attribute__((noinline)) void *work(void *calls)
+{
+	for (unsigned n = 0; n < (unsigned long)calls; n++)
+		leaf(n);
+	return NULL;
+}
+int main(void)
+{
+	for (unsigned long i = 0; i < 24000; i++) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, work, (void *)(i % 100 ? 1ul : 9ul));
+		pthread_join(thread, NULL);
+	}
+	return 0;
+}
+"""
+
+
+def test_a_file_of_very_many_threads_shows_those_with_the_most_calls(graftrace, browser, compile):
+    graftrace("record", "-b", "64M", "--", compile(MANY_THREADS, "-O1", "-pthread"))
+    graftrace("export", "--to", "html", "-q")
+    made = graftrace.directory / "graftrace.html"
+    browser.log()
+    visit(browser, made.as_uri())
+    shown, left_out, calls = browser.run("""
+        const whole = JSON.parse(document.getElementById("data").textContent), line = whole.timeline;
+        const calls = new Map(whole.overview.lanes.map((lane) => [lane.lane, lane.calls]));
+        return [line.lanes.length, line.leftOut, line.lanes.filter((lane) => calls.get(lane.lane) === 10).length];
+    """)
+    assert shown > 1000 and left_out > 0 and shown + left_out == 24001
+    assert calls == 240
+    assert browser.log() == []

@@ -60,6 +60,7 @@ function makeFile(data) {
 		const wanted = new Set(String(lanes).split(",").map(Number));
 		return {
 			from, to,
+			leftOut: all.leftOut ?? 0,
 			lanes: all.lanes.filter((lane) => wanted.has(lane.lane)).map((lane) => {
 				const first = Math.max(0, Math.floor(from / (lane.offCell ?? 1)));
 				return {

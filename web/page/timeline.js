@@ -214,8 +214,12 @@ function makeTimeline(overview, go) {
 		context.fillText((several ? `process ${lane.pid}: ` : "") + `${count(lane.calls, "call")}, ${duration(lane.self)} in them` +
 			(lane.off > 0 ? `, of that ${duration(lane.off)} off the CPU` : "") +
 			(more && band.rows > 0 ? ` — ${groups(lane.depth - band.rows)} more levels: click` : ""), begin + 6, y + BAND_HEAD / 2);
-		if (!seen)
+		if (!seen) {
+			if (answer?.leftOut && band.rows > 0)
+				context.fillText("Its calls are not in this file: open the recording with graftrace serve.", 6,
+					rowTop(band, 0) - scrolled + ROW / 2);
 			return;
+		}
 		if (seen.off) {
 			const first = seen.offFrom ?? answer.from;
 			context.fillStyle = css("--mark");
