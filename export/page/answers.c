@@ -104,6 +104,7 @@ int gt_ranked_compare(const void *left, const void *right)
 struct outlier {
 	uint64_t over; /* ns by which it exceeds the median */
 	uint64_t usual;
+	const struct gt_page_slow *slow;
 	uint32_t function;
 };
 
@@ -116,7 +117,46 @@ static int by_over(const void *left, const void *right)
 	return (a->function > b->function) - (a->function < b->function);
 }
 
-/* For each function: its slowest call, if that took ten times the median or more. */
+/* Does a call last from the beginning of the run to its end, but for a hundredth of it? It is what the
+ * program is, not what is slow in it. */
+static bool is_whole_run(const struct gt_page *page, const struct gt_page_slow *slow)
+{
+	uint64_t little = page->length / 100;
+
+	return slow->start <= little && slow->start + slow->took + little >= page->length;
+}
+
+/* The slowest call of a function that is not the whole run; NULL: it has none among its slowest. */
+static const struct gt_page_slow *slowest_within(const struct gt_page *page,
+						 const struct gt_page_function *function)
+{
+	for (uint32_t i = 0; i < function->slow_count; i++)
+		if (!is_whole_run(page, &function->slow[i]))
+			return &function->slow[i];
+	return NULL;
+}
+
+/* Lists for each function its slowest call, if that took ten times the median or more. Returns how
+ * many. */
+static uint32_t list_outliers(const struct gt_page *page, bool of_whole_run,
+			      struct outlier *outliers)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < page->functions.count; i++) {
+		const struct gt_page_function *function = &page->functions.items[i];
+		uint64_t usual = gt_histogram_quantile(&function->times, 0.5);
+		const struct gt_page_slow *slow =
+			of_whole_run ? function->slow : slowest_within(page, function);
+
+		if (function->returned < 10 || !slow || slow->took / 10 < usual)
+			continue;
+		outliers[count++] = (struct outlier){ slow->took - usual, usual, slow, i };
+	}
+	return count;
+}
+
+/* The calls that stand out. Those that are the whole run only if there are no others. */
 static void put_outliers(const struct gt_question *question)
 {
 	const struct gt_page_functions *functions = &question->page->functions;
@@ -124,19 +164,15 @@ static void put_outliers(const struct gt_question *question)
 	uint32_t count = 0;
 
 	gt_out_text(question->out, ",\"outliers\":[");
-	for (uint32_t i = 0; outliers && i < functions->count; i++) {
-		const struct gt_page_function *function = &functions->items[i];
-		uint64_t usual = gt_histogram_quantile(&function->times, 0.5);
-
-		if (function->returned < 10 || function->slow[0].took / 10 < usual)
-			continue;
-		outliers[count++] = (struct outlier){ function->slow[0].took - usual, usual, i };
-	}
+	if (outliers)
+		count = list_outliers(question->page, false, outliers);
+	if (outliers && count == 0)
+		count = list_outliers(question->page, true, outliers);
 	if (count > 0)
 		qsort(outliers, count, sizeof(*outliers), by_over);
 	for (uint32_t i = 0;
 	     i < count && i < OUTLIERS && outliers[i].over >= outliers[0].over / 1000; i++) {
-		const struct gt_page_slow *slow = functions->items[outliers[i].function].slow;
+		const struct gt_page_slow *slow = outliers[i].slow;
 
 		gt_out_printf(question->out,
 			      "%s[%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32

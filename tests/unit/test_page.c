@@ -112,6 +112,39 @@ static void overview_tells_the_run(void **state)
 	expect("\"name\":\"first\",\"first\":10,\"last\":650,\"calls\":4,\"depth\":2,\"self\":640");
 }
 
+/* f1 lasts the whole run, and calls itself twenty times, for 10; with `slow` once for 500. */
+static void make_recursion_with(bool slow)
+{
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "first", 1000), 1000, 0, 64);
+
+	builder_entry(b, 1, 1);
+	for (int i = 0; i < 20; i++) {
+		builder_entry(b, 1, 100);
+		builder_return(b, 1, slow && i == 7 ? 500 : 10);
+	}
+	builder_return(b, 1, 1);
+	builder_close(b);
+}
+
+static void a_call_that_is_the_whole_run_does_not_stand_out(void **state)
+{
+	(void)state;
+	make_recursion_with(true);
+	read_page(0);
+	assert_int_equal(ask("overview", NULL, NULL, NULL, NULL, NULL, NULL), GT_OK);
+	expect("\"outliers\":[[0,871,500,0,1,10]]");
+}
+
+static void it_does_if_nothing_else_does(void **state)
+{
+	(void)state;
+	make_recursion_with(false);
+	read_page(0);
+	assert_int_equal(ask("overview", NULL, NULL, NULL, NULL, NULL, NULL), GT_OK);
+	expect("\"outliers\":[[0,1,2201,0,0,10]]");
+}
+
 static void time_line_shows_each_call(void **state)
 {
 	(void)state;
@@ -352,6 +385,9 @@ int main(void)
 	int failed = 0;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(overview_tells_the_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_is_the_whole_run_does_not_stand_out,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(it_does_if_nothing_else_does, setup, teardown),
 		cmocka_unit_test_setup_teardown(time_line_shows_each_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(flame_graphs_are_of_all_or_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(functions_have_sums_callers_and_slowest_calls,

@@ -543,8 +543,13 @@ function makeAnswers(figures) {
 
 	function overview() {
 		const { file } = figures;
-		const outliers = rows.filter((f) => f.returned >= 10 && f.max >= 10 * f.p50 && f.max > 0)
-			.map((f) => [f.id, ...figures.functions[f.id].slowest[0], f.p50]).sort((a, b) => b[2] - b[5] - a[2] + a[5]).slice(0, 10);
+		const little = figures.length / 100;
+		const isWholeRun = ([start, took]) => start <= little && start + took + little >= figures.length;
+		/* As export/page/answers.c chooses them. */
+		const listOutliers = (which) => rows.filter((f) => f.returned >= 10)
+			.map((f) => [f, figures.functions[f.id].slowest.find(which)]).filter(([f, slow]) => slow && slow[1] >= 10 * f.p50 && slow[1] > 0)
+			.map(([f, slow]) => [f.id, ...slow, f.p50]).sort((a, b) => b[2] - b[5] - a[2] + a[5]).slice(0, 10);
+		const within = listOutliers((slow) => !isWholeRun(slow)), outliers = within.length > 0 ? within : listOutliers(() => true);
 		return { program: file.strings[2] ?? "kernel", command: file.strings[1] ?? "", host: file.strings[5] ?? "", madeBy: file.strings[7] ?? "",
 			realtime: file.realtime, asOf: figures.readAt, length: figures.length, calls: figures.calls + figures.entriesOnly, returned: figures.returned,
 			withoutReturn: figures.withoutReturn, lost: figures.lostHere + file.lost, gaps: figures.gaps,
