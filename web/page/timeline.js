@@ -211,9 +211,11 @@ function makeTimeline(overview, go) {
 		const begin = 12 + context.measureText(`▸ ${laneName(lane)}`).width;
 		context.font = "12px system-ui, sans-serif";
 		context.fillStyle = css("--faint");
-		context.fillText((several ? `process ${lane.pid}: ` : "") + `${count(lane.calls, "call")}, ${duration(lane.self)} in them` +
-			(lane.off > 0 ? `, of that ${duration(lane.off)} off the CPU` : "") +
-			(more && band.rows > 0 ? ` — ${groups(lane.depth - band.rows)} more levels: click` : ""), begin + 6, y + BAND_HEAD / 2);
+		const deeper = more && band.rows > 0 ? `${count(lane.depth - band.rows, "more level")}: click` : "";
+		const told = (several ? `process ${lane.pid}: ` : "") + `${count(lane.calls, "call")}, ${duration(lane.self)} in them` +
+			(lane.off > 0 ? `, of that ${duration(lane.off)} off the CPU` : "");
+		/* Where there is no room for all, it is the end that is cut off. */
+		context.fillText((width < 700 ? [deeper, told] : [told, deeper]).filter((part) => part).join(" — "), begin + 6, y + BAND_HEAD / 2);
 		if (!seen) {
 			if (answer?.leftOut && band.rows > 0)
 				context.fillText("Its calls are not in this file: open the recording with graftrace serve.", 6,
