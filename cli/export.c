@@ -309,8 +309,14 @@ static int run(struct arguments *arguments)
 	if (result == GT_EXIT_DONE && gt_output_commit(&output, &message) != GT_OK) {
 		gt_complain(NAME, "%s", message.text);
 		result = GT_EXIT_FAILED;
-	} else if (result == GT_EXIT_DONE && !arguments->quiet && arguments->format != &trace_dat) {
-		tell_report(arguments, &report);
+	} else if (result == GT_EXIT_DONE && !arguments->quiet) {
+		if (arguments->format == &trace_dat)
+			fprintf(stderr,
+				"graftrace export: '%s' to %s, for trace-cmd report and "
+				"KernelShark\n",
+				arguments->path, arguments->output);
+		else
+			tell_report(arguments, &report);
 	} else if (result != GT_EXIT_DONE) {
 		gt_output_abandon(&output);
 	}

@@ -459,7 +459,9 @@ int main(void) {
 
 def test_trace_cmd_reports_every_call_with_its_duration(graftrace, compile, tmp_path):
     graftrace("record", compile(THREADS, "-O1", "-pthread"))
-    graftrace("export", "--to", "trace.dat")
+    told = graftrace("export", "--to", "trace.dat").stderr
+    assert told == "graftrace export: 'graftrace.data' to trace.dat, for trace-cmd report and KernelShark\n"
+    assert graftrace("export", "--to", "trace.dat", "-q").stderr == ""
     text = subprocess.run(
         ["trace-cmd", "report", "-i", "trace.dat", "-O", "fgraph:tailprint=1"], cwd=tmp_path,
         check=True, capture_output=True, text=True, timeout=60).stdout
