@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 from measure import (GRAFTRACE, ROOT, SCRATCH, Failed, compile_c, graftrace, in_turns, main, median, ratio,
                      record, remove, run, say, spread)
@@ -77,6 +78,70 @@ def timed(command):
     return (after.children_user - before.children_user) + (after.children_system - before.children_system)
 
 
+def processes_below(pid):
+    """A process and its children, theirs included."""
+    yield pid
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as children:
+                for child in children.read().split():
+                    yield from processes_below(int(child))
+    except OSError:
+        pass  # it has ended
+
+
+def peak_kb(command):
+    """The most memory of their own that a command's processes had together, by looks at it every 5 ms. Pages of a
+    mapped file are the kernel's, who takes them back as it likes."""
+    peak = 0
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          cwd=SCRATCH) as process:
+        while process.poll() is None:
+            sum_kb = 0
+            for pid in processes_below(process.pid):
+                try:
+                    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+                        found = re.search(r"^RssAnon:\s+(\d+) kB", status.read(), re.M)
+                except OSError:
+                    continue
+                sum_kb += int(found[1]) if found else 0
+            peak = max(peak, sum_kb)
+            time.sleep(0.005)
+    if process.returncode != 0:
+        raise Failed(f"{' '.join(map(str, command))} ended with {process.returncode}")
+    return peak
+
+
+def memory():
+    program = SCRATCH / "linux_count"
+    source = SCRATCH / "linux_count.c"
+    source.write_text("""
+#include <stdlib.h>
+__attribute__((noinline)) int leaf(int i) { __asm__ volatile(""); return i + 1; }
+int main(int argc, char **argv)
+{
+	int sum = 0, count = atoi(argv[argc - 1]);
+	for (int i = 0; i < count; i++)
+		sum += leaf(i);
+	return sum == 1;
+}
+""")
+    run(["gcc", "-O1", "-o", program, source])
+    peaks = {}
+    for calls in (CALLS // 10, CALLS):
+        data, file = SCRATCH / "linux.data", SCRATCH / "linux.dat"
+        record(data, [program, calls])
+        remove(file)
+        graftrace("export", "-q", "--to", "trace.dat", "-o", file, data, timeout=600)
+        peaks[calls] = {what: peak_kb([GRAFTRACE, what, "--no-pager", file]) for what in ("report", "show")}
+        remove(file)
+    for what in ("report", "show"):
+        few, many = (peaks[calls][what] for calls in (CALLS // 10, CALLS))
+        say(f"memory of `{what}` of a trace.dat, ten times the events", "≤ 1.2", many / few, "",
+            f"the processes' own, without mapped files: {many:,} kB of {2 * CALLS:,} events, {few:,} kB of "
+            f"{2 * CALLS // 10:,}")
+
+
 def reading():
     program = SCRATCH / "linux_calls"
     source = SCRATCH / "linux_calls.c"
@@ -126,4 +191,4 @@ def beside():
 
 
 if __name__ == "__main__":
-    main(reading, beside, recording)
+    main(reading, memory, beside, recording)

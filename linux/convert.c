@@ -21,7 +21,7 @@
 
 #include "core/trace/message.h"
 
-#define MEMORY_MAX (4ull << 30) /* << 30) of the child: a hostile file may ask for more */
+#define MEMORY_MAX (4ull << 30) /* of the child: a hostile file may ask for more */
 
 /* The child's answer. */
 struct answer {
@@ -44,7 +44,8 @@ static void confine(void)
 		dup2(null, STDOUT_FILENO);
 		dup2(null, STDERR_FILENO);
 	}
-	setrlimit(RLIMIT_AS, &memory);
+	/* not RLIMIT_AS: the file itself may be larger, and the library maps all of it */
+	setrlimit(RLIMIT_DATA, &memory);
 	setrlimit(RLIMIT_CORE, &none);
 	tep_set_loglevel(TEP_LOG_NONE);
 }

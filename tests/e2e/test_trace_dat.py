@@ -199,3 +199,28 @@ def test_a_cut_file_of_another_machine_costs_no_more_than_an_error(graftrace, gr
         done = graftrace("report", "--no-pager", path, code=None)
         assert done.returncode in (0, 1)
         assert done.returncode == 0 or "cut.dat" in done.stderr, (size, done)
+
+
+def test_a_file_that_is_larger_than_the_memory_that_may_be_taken_is_read(graftrace, functions):
+    """The library maps a file piece by piece and keeps all pieces. Here 36 CPUs have the same pages, of a machine of
+    the other byte order, for those are read record by record."""
+    cpus, count = 36, 16384
+    first = next(pages(functions))
+    length = list(records(functions, first))[1]
+    clock = struct.unpack_from("<Q", functions, first)[0]
+    file = other_machine.rewritten(functions, True, 8)
+    table = file.index(b"flyrecord\0") + len(b"flyrecord\0")
+    record = file[struct.unpack_from(">Q", file, table)[0] + HEAD:][:length]
+    head = bytearray(file[:table])
+    struct.pack_into(">I", head, table - len(b"flyrecord\0") - 4, cpus)
+    begin = (len(head) + 16 * cpus + PAGE - 1) // PAGE * PAGE
+    path = graftrace.directory / "large.dat"
+    with open(path, "wb") as large:
+        large.write(head + struct.pack(">QQ", begin, count * PAGE) * cpus)
+        for number in range(count):
+            large.seek(begin + number * PAGE)
+            large.write(struct.pack(">QQ", clock + number, length) + record)
+        large.truncate(begin + count * PAGE)
+    rows = graftrace("report", "--no-pager", "--format", "csv", path).stdout.splitlines()
+    calls = rows[0].split(",").index("calls")
+    assert sum(int(row.split(",")[calls]) for row in rows[1:]) == cpus * count
