@@ -157,9 +157,12 @@ static uint64_t forward(struct gt_lane *lane, uint64_t clock)
 	return lane->last;
 }
 
-/* arguments: owned by the lane from here on. */
-static int enter(struct reading *reading, struct gt_lane *lane, const struct late_call *call,
-		 uint8_t flags, char *arguments)
+/* arguments: owned by the lane from here on. Inlined, so that `call` is no structure in memory: it would be
+ * read by wider loads than it was stored by, which wait. */
+static inline __attribute__((always_inline)) int enter(struct reading *reading,
+						       struct gt_lane *lane,
+						       const struct late_call *call, uint8_t flags,
+						       char *arguments)
 {
 	if (lane->open == lane->room) {
 		uint32_t room = lane->room ? lane->room * 2 : 32;

@@ -283,20 +283,20 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	struct gt_page *page = user;
 	struct gt_page_lane *own = lane_of(page, lane);
 	struct gt_page_left *left = page->next_left; /* filled in where it is handed over */
-	struct gt_page_off off = { 0, 0 };
+	uint64_t off = 0;
 	int error = take_off_cpu(page, own, lane->open + 1, end);
 
 	if (error != GT_OK)
 		return error;
 	if (page->has_off_cpu) {
-		off = own->off[lane->open];
+		off = own->off[lane->open].own;
 		if (lane->open > 0)
-			own->off[lane->open - 1].callees += off.own + off.callees;
+			own->off[lane->open - 1].callees += off + own->off[lane->open].callees;
 	}
 	left->start = call->start;
 	left->took = end - call->start;
 	left->self = gt_export_self(call, end);
-	left->off = off.own;
+	left->off = off;
 	left->lane = (uint32_t)(uintptr_t)lane->user;
 	left->function = (uint32_t)(uintptr_t)call->user;
 	left->depth = lane->open;
