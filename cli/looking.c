@@ -177,13 +177,7 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 uint64_t gt_look_start_ns(struct gt_recording *recording)
 {
 	struct gt_target *target = gt_recording_target(recording);
-	uint32_t count = target->ring->writer_count(target);
-	uint64_t start = UINT64_MAX;
-	for (uint32_t i = 0; i < count; i++) {
-		struct gt_writer writer;
-		if (target->ring->writer(target, i, &writer) == GT_OK && writer.start < start)
-			start = writer.start;
-	}
+	uint64_t start = gt_target_first_start(target, 0);
 	return start == UINT64_MAX ? 0 : gt_clock_ns(&target->clock, start);
 }
 
@@ -210,19 +204,15 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 	const struct gt_recording_info *info = gt_recording_info(recording);
 	struct gt_target *target = gt_recording_target(recording);
 	struct gt_writer writer;
-	uint64_t first = 0;
+	const uint64_t first = gt_target_first_start(target, 0);
 
-	for (uint32_t i = 0; i < target->ring->writer_count(target); i++)
-		if (target->ring->writer(target, i, &writer) == GT_OK &&
-		    (first == 0 || writer.start < first))
-			first = writer.start;
 	*about = (struct gt_export_about){
 		.command_line = info->command_line,
 		.program = info->program,
 		.host = info->host,
 		.made_by = "graftrace " GRAFTRACE_VERSION,
 		.realtime_ns = info->realtime_ns,
-		.start = first,
+		.start = first == UINT64_MAX ? 0 : first,
 		.is_kernel = target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
 		.build = find_build,
 		.build_user = recording,

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "attach/process/clock.h"
+#include "port/host/own_thread.h"
 
 #define SILENT_NS 1000000000ull /* work that is over by then shows nothing */
 #define REDRAW_NS 200000000ull
@@ -190,14 +190,8 @@ static void *show_time(void *none)
 
 void gt_progress_waiting(const char *what)
 {
-	sigset_t all, old;
-
 	gt_progress_start(what, 0, "");
 	if (!progress.on)
 		return;
-	/* Signals are delivered to the thread that waits for them. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	progress.waits = pthread_create(&progress.thread, NULL, show_time, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	progress.waits = gt_own_thread_start(&progress.thread, show_time, NULL) == 0;
 }

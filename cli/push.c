@@ -10,7 +10,6 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 
 #include "attach/process/clock.h"
 #include "core/trace/message.h"
+#include "port/host/own_thread.h"
 
 #define LIMIT_NS     5000000000ull /* time limit of one whole delivery */
 #define ANSWER_BYTES 4096
@@ -224,8 +224,7 @@ bool gt_push_has_default_path(const struct gt_push *push)
 bool gt_push_start(struct gt_push *push, const char *method, const char *path, const char *body,
 		   size_t bytes)
 {
-	sigset_t all, old;
-	int head, error;
+	int head;
 
 	if (push->started)
 		return false;
@@ -247,12 +246,7 @@ bool gt_push_start(struct gt_push *push, const char *method, const char *path, c
 	push->bytes = (size_t)head + bytes;
 	push->ended = push->took = false;
 	push->why.text[0] = '\0';
-	/* Signals are delivered to the thread that runs the program. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&push->thread, NULL, deliver, push);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	push->started = error == 0;
+	push->started = gt_own_thread_start(&push->thread, deliver, push) == 0;
 	return push->started;
 }
 

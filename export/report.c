@@ -216,23 +216,10 @@ static bool is_counted_here(const struct collector *c, const struct gt_record *r
 	return c->incomplete || record->start < c->began;
 }
 
-/* Returns when the first writer of a process began; for pid 0, of any process. */
-static uint64_t first_start(struct gt_target *target, uint32_t pid)
-{
-	uint64_t first = UINT64_MAX;
-	struct gt_writer writer;
-	uint32_t count = target->ring->writer_count(target);
-	for (uint32_t i = 0; i < count; i++)
-		if (target->ring->writer(target, i, &writer) == GT_OK &&
-		    (pid == 0 || writer.pid == pid) && writer.start < first)
-			first = writer.start;
-	return first;
-}
-
 static uint64_t process_began(struct collector *c)
 {
 	if (!c->process_began)
-		c->process_began = first_start(c->target, c->pid);
+		c->process_began = gt_target_first_start(c->target, c->pid);
 	return c->process_began;
 }
 
@@ -653,7 +640,7 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 	for (unsigned i = 0; c->of && i < ROWS_OF_OURS; i++)
 		gt_report_new_row(c, 0);
 	uint32_t count = target->ring->writer_count(target);
-	c->began = first_start(target, 0);
+	c->began = gt_target_first_start(target, 0);
 	for (uint32_t i = 0; i < count && !c->out_of_memory; i++) {
 		struct gt_writer writer;
 		if (target->ring->writer(target, i, &writer) != GT_OK)

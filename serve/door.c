@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "attach/process/own_thread.h"
+#include "port/host/own_thread.h"
 #include "core/trace/message.h"
 
 #define CLIENTS	       32

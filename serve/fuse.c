@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "attach/process/clock.h"
-#include "attach/process/own_thread.h"
+#include "port/host/own_thread.h"
 #include "attach/process/proc.h"
 #include "core/trace/message.h"
 

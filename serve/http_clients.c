@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "attach/process/clock.h"
-#include "attach/process/own_thread.h"
+#include "port/host/own_thread.h"
 
 #define SWEEP_MS 100
 

@@ -5,13 +5,13 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "core/trace/message.h"
 #include "export/page/built_in.h"
+#include "port/host/own_thread.h"
 #include "serve/http_answer.h"
 
 #define API "/api/"
@@ -101,12 +101,10 @@ static void set_filter(struct gt_page_server *server, unsigned long seconds)
 		server->filter.from_ns = server->filter.to_ns - seconds * 1000000000;
 }
 
-/* Under the lock: starts reading, unless that is under way. Signals are delivered to the thread
- * that started the server. */
+/* Under the lock: starts reading, unless that is under way. */
 static int start_reader(struct gt_page_server *server, unsigned long seconds)
 {
 	struct gt_page_options options = { 0 };
-	sigset_t all, old;
 	int error;
 
 	if (server->reads && !server->ended)
@@ -123,12 +121,8 @@ static int start_reader(struct gt_page_server *server, unsigned long seconds)
 	if (error != GT_OK)
 		return error;
 	set_filter(server, seconds);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&server->reader, NULL, read_page, server);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	server->reads = error == 0;
-	return error == 0 ? GT_OK : GT_ENOMEM;
+	server->reads = gt_own_thread_start(&server->reader, read_page, server) == 0;
+	return server->reads ? GT_OK : GT_ENOMEM;
 }
 
 bool gt_page_server_has(const char *url)

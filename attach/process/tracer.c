@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include "attach/process/tracer.h"
 #include "attach/process/clock.h"
-#include "attach/process/own_thread.h"
+#include "port/host/own_thread.h"
 
 #include <sched.h>
 #include <stdint.h>

@@ -6,9 +6,9 @@
 #define _GNU_SOURCE
 #include "attach/session/session.h"
 #include "attach/agent/synthetics.h"
-#include "attach/process/own_thread.h"
 #include "attach/session/session_private.h"
 #include "core/trace/message.h"
+#include "port/host/own_thread.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -317,6 +317,19 @@ static inline bool gt_target_has_off_cpu(struct gt_target *target)
 	return gt_target_find_off_cpu(target, 0, 0, &time) != GT_ENOTSUP;
 }
 
+/* When the first writer of a process began; pid 0: of any process. UINT64_MAX: there is none. */
+static inline uint64_t gt_target_first_start(struct gt_target *target, uint32_t pid)
+{
+	const uint32_t count = target->ring->writer_count(target);
+	uint64_t first = UINT64_MAX;
+	struct gt_writer writer;
+	for (uint32_t i = 0; i < count; i++)
+		if (target->ring->writer(target, i, &writer) == GT_OK &&
+		    (pid == 0 || writer.pid == pid) && writer.start < first)
+			first = writer.start;
+	return first;
+}
+
 /*
  * Where a recording goes, as it is made: the writer of graftrace.data implements it, the session
  * calls it. Each returns 0 or a negative enum gt_error (the session then stops recording, never

@@ -11,9 +11,9 @@
 #define _GNU_SOURCE /* CPU_COUNT */
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include "export/page/page_private.h"
+#include "port/host/own_thread.h"
 
 #define BATCH	      2048u
 #define BATCHES	      8u
@@ -40,19 +40,6 @@ static unsigned usable_cpus(void)
 	cpu_set_t cpus;
 
 	return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? (unsigned)CPU_COUNT(&cpus) : 1;
-}
-
-/* Signals stay with the threads that there were. */
-static int start_thread(pthread_t *thread, void *(*run)(void *), void *data)
-{
-	sigset_t all, old;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(thread, NULL, run, data);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return error;
 }
 
 static int add_batch(struct gt_page *page, const struct batch *batch)
@@ -123,7 +110,7 @@ void gt_page_helper_start(struct gt_page *page)
 	helper->error = GT_OK;
 	pthread_mutex_init(&helper->lock, NULL);
 	pthread_cond_init(&helper->changed, NULL);
-	if (start_thread(&helper->thread, help, helper) == 0) {
+	if (gt_own_thread_start(&helper->thread, help, helper) == 0) {
 		page->helper = helper;
 		fill_batch(page, helper);
 		return;
@@ -235,7 +222,7 @@ int gt_page_finish_tracks(struct gt_page *page)
 	if (list_tracks(page, &finishing) != GT_OK)
 		return GT_ENOMEM;
 	while (started + 1 < cpus && started < FINISHERS_MAX && started + 1 < finishing.count &&
-	       start_thread(&threads[started], finish_some, &finishing) == 0)
+	       gt_own_thread_start(&threads[started], finish_some, &finishing) == 0)
 		started++;
 	finish_some(&finishing);
 	while (started > 0)

@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-#include "attach/process/own_thread.h"
+#include "port/host/own_thread.h"
 #include "serve/live/live_awake.h"
 #include "serve/live/live_events.h"
 

@@ -25,7 +25,7 @@ MAY_KNOW = {
     "port/host": ["core/trace"],
     "attach/object": ["core/trace"],
     "attach/plan": ["attach/object", "core/trace"],
-    "attach/process": ["attach/object", "core/trace"],
+    "attach/process": ["attach/object", "core/trace", "port/host"],
     "attach/ring": ["attach/process", "core/trace", "port/host"],
     "attach/agent": ["attach/object", "attach/plan", "attach/process", "attach/ring", "core/trace",
                      "port/host"],
