@@ -2,6 +2,8 @@
 """Linux as the judge: boots Debian's kernel in QEMU, lets a program type steps into its tracefs and
 into the mount of a traced program, and makes alike what may differ from run to run."""
 
+import csv
+import io
 import os
 import re
 import shutil
@@ -241,3 +243,18 @@ def describe(step, theirs, ours):
         return f"{step.typed}: not done: Linux {theirs}, graftrace {ours}"
     return (f"$ {step.typed}\n-- Linux: {theirs[0]}\n{alike(theirs[1])}\n"
             f"-- graftrace: {ours[0]}\n{alike(ours[1])}")
+
+
+def rows_of(graftrace, path):
+    """id -> row of the calls, and a function that gives a call's callers, innermost first."""
+    done = graftrace("export", "-q", "--to", "csv", "-o", "-", path)
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+
+    def callers(row):
+        names = []
+        while row["parent"]:
+            row = rows[row["parent"]]
+            names.append(row["function"])
+        return names
+
+    return rows, callers

@@ -10,6 +10,7 @@ import pytest
 from attaching import Running, code, maps
 from conftest import BUILD, ROOT
 from mounted import wait_until
+from watched import Watched
 
 FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
 SOLD = ["sold: count=1 what=\"apples\" small=200 negative=-6 price=2.500000 nowhere=0x10",
@@ -203,23 +204,14 @@ def test_filters_hold_in_signal_handlers_and_without_room_in_the_ring(fast, graf
 @pytest.fixture
 def mounted(fast, graftrace):
     """The program with "loop" and its control files: (run, their directory)."""
-    path = graftrace.directory / "tracing"
-    path.mkdir()
-    process = graftrace.start("mount", path, "--", fast, "loop", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
-    wait_until((path / "trace").exists, "the mount")
+    watched = Watched(graftrace, fast, "loop")
 
     def run(times):
-        (path / "trace").write_text("")
-        process.stdin.write(f"{times}\n")
-        process.stdin.flush()
-        assert " bad 0 " in process.stdout.readline()
-        text = (path / "trace").read_text()
+        text = watched.text_of(times)
         return {name: count(text, name) for name in ("sold", "heard", "registers") if name in text}
 
-    yield run, path
-    process.stdin.close()
-    assert process.wait(60) == 0
+    yield run, watched.path
+    watched.end()
 
 
 def switched_on(path):

@@ -14,7 +14,7 @@ import pytest
 
 import linux_guest
 from conftest import Graftrace
-from linux import BOOT_LIMIT_S
+from linux import BOOT_LIMIT_S, rows_of
 
 LIMIT_S = 4 * BOOT_LIMIT_S
 pytestmark = pytest.mark.timeout(LIMIT_S + BOOT_LIMIT_S)
@@ -78,21 +78,6 @@ def files(booted):
 @pytest.fixture(scope="module")
 def files_of_two(booted):
     return booted("linux_blocks_two", SCRIPT_2, 2)
-
-
-def rows_of(graftrace, path):
-    """id -> row of the calls, and a function that gives a call's callers, innermost first."""
-    done = graftrace("export", "-q", "--to", "csv", "-o", "-", path)
-    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
-
-    def callers(row):
-        names = []
-        while row["parent"]:
-            row = rows[row["parent"]]
-            names.append(row["function"])
-        return names
-
-    return rows, callers
 
 
 def test_the_reads_of_all_threads_are_those_that_trace_cmd_sees(graftrace, files):

@@ -16,7 +16,7 @@ import pytest
 import linux_guest
 import other_machine
 from conftest import Graftrace
-from linux import BOOT_LIMIT_S
+from linux import BOOT_LIMIT_S, rows_of
 
 pytestmark = pytest.mark.timeout(3 * BOOT_LIMIT_S)
 
@@ -269,21 +269,6 @@ def test_a_changed_file_costs_no_more_than_an_error(graftrace, files, tmp_path):
 
 
 # record --kernel
-
-def rows_of(graftrace, path):
-    """id -> row of the calls, and a function that gives a call's callers, innermost first."""
-    done = graftrace("export", "-q", "--to", "csv", "-o", "-", path)
-    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
-
-    def callers(row):
-        names = []
-        while row["parent"]:
-            row = rows[row["parent"]]
-            names.append(row["function"])
-        return names
-
-    return rows, callers
-
 
 def test_the_kernels_functions_stand_below_the_programs(graftrace, files):
     rows, callers = rows_of(graftrace, files / "beside.data")

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from mounted import wait_until
+from watched import Looping
 
 
 @pytest.fixture(scope="module", params=["gcc-0", "gcc", "clang"])
@@ -113,22 +113,13 @@ def test_threads_lose_no_probe(program, graftrace):
 @pytest.fixture
 def mounted(plain, graftrace):
     """The program with "loop" and its control files: (run, their directory, the program)."""
-    path = graftrace.directory / "tracing"
-    path.mkdir()
-    process = graftrace.start("mount", path, "--", plain, "loop", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
-    wait_until((path / "trace").exists, "the mount")
+    looping = Looping(graftrace, plain, "loop")
 
     def run(times):
-        (path / "trace").write_text("")
-        process.stdin.write(f"{times}\n")
-        process.stdin.flush()
-        process.stdout.readline()
-        return re.findall(r" (\w+): \(0x[0-9a-f]+\)(.*)$", (path / "trace").read_text(), re.M)
+        return re.findall(r" (\w+): \(0x[0-9a-f]+\)(.*)$", looping.text_of(times), re.M)
 
-    yield run, path, plain
-    process.stdin.close()
-    assert process.wait(60) == 0
+    yield run, looping.path, plain
+    looping.end()
 
 
 def test_a_probe_is_set_recorded_and_removed_by_its_files(mounted):

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from mounted import wait_until
+from watched import Looping
 
 PROBED = "leaf recur leaves around last second first even paint middle".split()
 # Of 1,000 rounds. even(60) jumps to odd(), and that back.
@@ -194,22 +194,13 @@ def test_functions_of_a_library_that_is_not_traced(compile, graftrace):
 
 @pytest.fixture
 def mounted(program, graftrace):
-    path = graftrace.directory / "tracing"
-    path.mkdir()
-    process = graftrace.start("mount", path, "--", program, "loop", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
-    wait_until((path / "trace").exists, "the mount")
+    looping = Looping(graftrace, program, "loop")
 
     def run(times):
-        (path / "trace").write_text("")
-        process.stdin.write(f"{times}\n")
-        process.stdin.flush()
-        process.stdout.readline()
-        return re.findall(r" (\w+): \(0x[0-9a-f]+ <- 0x[0-9a-f]+\)(.*)$", (path / "trace").read_text(), re.M)
+        return re.findall(r" (\w+): \(0x[0-9a-f]+ <- 0x[0-9a-f]+\)(.*)$", looping.text_of(times), re.M)
 
-    yield run, path, program
-    process.stdin.close()
-    assert process.wait(60) == 0
+    yield run, looping.path, program
+    looping.end()
 
 
 def test_a_return_probe_comes_and_goes_while_the_program_runs(mounted):

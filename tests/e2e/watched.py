@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A mounted program with events, for the tests of their histograms, triggers and instances."""
+"""A mounted program that is told how many turns to do, and one with events, for the tests of their
+histograms, triggers and instances."""
 
 import re
 import subprocess
@@ -18,8 +19,8 @@ def program(compile):
     return compile("events.c", "-O2", *FLAGS)
 
 
-class Watched:
-    """A mounted program: what is written into its files, and what it is told to do."""
+class Looping:
+    """A mounted program, and what it is told to do."""
 
     def __init__(self, graftrace, *words):
         self.graftrace = graftrace
@@ -39,7 +40,24 @@ class Watched:
         self.process.stdin.flush()
 
     def done(self):
-        assert " bad 0 " in self.process.stdout.readline()
+        return self.process.stdout.readline()
+
+    def text_of(self, times):
+        """What it writes into an empty trace."""
+        (self.path / "trace").write_text("")
+        self.run(times)
+        return (self.path / "trace").read_text()
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(60) == 0
+
+
+class Watched(Looping):
+    """One with events: also what is written into their files."""
+
+    def done(self):
+        assert " bad 0 " in super().done()
 
     def write(self, text, event=SOLD):
         self.append(f"{event}/trigger", text)
@@ -57,10 +75,6 @@ class Watched:
             found.append((entries, dict((name, int(value)) for name, value in re.findall(
                 r"^    (Hits|Entries|Dropped): (\d+)$", part, re.M))))
         return found
-
-    def end(self):
-        self.process.stdin.close()
-        assert self.process.wait(60) == 0
 
 
 @pytest.fixture

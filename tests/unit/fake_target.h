@@ -173,4 +173,21 @@ static inline void fake_free(struct fake_target *fake)
 	fake->writer_count = 0;
 }
 
+/* A test's own target, for who needs nothing else before each test and behind it. */
+static struct fake_target fake;
+
+static inline int fake_setup(void **state)
+{
+	(void)state;
+	fake_init(&fake);
+	return 0;
+}
+
+static inline int fake_teardown(void **state)
+{
+	(void)state;
+	fake_free(&fake);
+	return 0;
+}
+
 #endif

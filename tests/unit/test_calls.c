@@ -14,23 +14,8 @@
 #include "read/calls.h"
 #include "tests/unit/fake_target.h"
 
-static struct fake_target fake;
 static struct gt_calls_report report;
 static char rows[4096];
-
-static int setup(void **state)
-{
-	(void)state;
-	fake_init(&fake);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fake_free(&fake);
-	return 0;
-}
 
 static int take(void *user, const struct gt_call *call)
 {
@@ -199,19 +184,23 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			rows_of_all_threads_come_in_the_order_of_their_returns, setup, teardown),
-		cmocka_unit_test_setup_teardown(calls_open_at_the_end_are_counted, setup, teardown),
+			rows_of_all_threads_come_in_the_order_of_their_returns, fake_setup,
+			fake_teardown),
+		cmocka_unit_test_setup_teardown(calls_open_at_the_end_are_counted, fake_setup,
+						fake_teardown),
 		cmocka_unit_test_setup_teardown(calls_open_before_the_first_record_are_counted,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_gap_costs_the_calls_around_it, setup, teardown),
+						fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(a_gap_costs_the_calls_around_it, fake_setup,
+						fake_teardown),
 		cmocka_unit_test_setup_teardown(
-			unwound_calls_and_entries_without_returns_make_no_row, setup, teardown),
+			unwound_calls_and_entries_without_returns_make_no_row, fake_setup,
+			fake_teardown),
 		cmocka_unit_test_setup_teardown(functions_without_a_name_are_told_by_their_number,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(the_function_tracers_records_are_counted, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(the_callbacks_error_ends_the_reading, setup,
-						teardown),
+						fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(the_function_tracers_records_are_counted,
+						fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(the_callbacks_error_ends_the_reading, fake_setup,
+						fake_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

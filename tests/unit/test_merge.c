@@ -14,7 +14,6 @@
 #include "tests/unit/fake_target.h"
 
 /* Records that are made when the merge copies a sub-buffer for the first time. */
-static struct fake_target fake;
 static struct gt_ring_ops ring;
 static void (*meanwhile)(void);
 static uint64_t clock_now;
@@ -46,13 +45,6 @@ static int setup(void **state)
 	ring.sub_buffer = sub_buffer;
 	fake.target.ring = &ring;
 	meanwhile = NULL;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fake_free(&fake);
 	return 0;
 }
 
@@ -404,7 +396,7 @@ static void the_straight_line_gives_the_same_records(void **state)
 		/* With and without a cut before the end, calls that are open there too. */
 		clock_now = seed % 2 ? UINT64_MAX : 3000 + seed * 80;
 		assert_true(read_both_ways(NULL, seed % 3 == 0) > 10);
-		teardown(state);
+		fake_teardown(state);
 	}
 	setup(state);
 }
@@ -422,7 +414,7 @@ static void a_filter_takes_every_record_off_the_straight_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
 		TEST(what_is_written_meanwhile_is_left_out_of_all_writers),
 		TEST(calls_that_are_open_at_the_cut_are_told_as_open),
 		TEST(a_sub_buffer_that_was_begun_meanwhile_is_left_out),

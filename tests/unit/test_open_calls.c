@@ -11,7 +11,6 @@
 #include "export/open_calls.h"
 #include "tests/unit/fake_target.h"
 
-static struct fake_target fake;
 static struct gt_open_calls *open_calls;
 
 static int setup(void **state)

@@ -12,7 +12,6 @@
 #include "export/page/page.h"
 #include "tests/unit/fake_target.h"
 
-static struct fake_target fake;
 static struct gt_page *page;
 static struct gt_out out;
 static bool one_thread;

@@ -18,7 +18,6 @@
 #include "port/host/memory.h"
 #include "tests/unit/fake_target.h"
 
-static struct fake_target fake;
 static struct gt_raw raw;
 static struct tep_handle *tep;
 static struct kbuffer *kbuffer;

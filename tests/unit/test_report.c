@@ -11,7 +11,6 @@
 #include "export/report.h"
 #include "tests/unit/fake_target.h"
 
-static struct fake_target fake;
 static struct gt_report *report;
 
 static int setup(void **state)

@@ -14,23 +14,8 @@
 
 #define CALLS_MAX 64
 
-static struct fake_target fake;
 static char calls[CALLS_MAX][80];
 static unsigned count;
-
-static int setup(void **state)
-{
-	(void)state;
-	fake_init(&fake);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fake_free(&fake);
-	return 0;
-}
 
 static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
 {
@@ -118,9 +103,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(entries_that_are_missing_are_found_in_one_reading,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_call_that_never_ends_is_open_at_the_end, setup,
-						teardown),
+						fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_never_ends_is_open_at_the_end,
+						fake_setup, fake_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,8 +20,6 @@
 #define HIGH_HALF (1ll << 32)
 #define CALLER	  0x401234
 
-static struct fake_target fake;
-
 /* A sub-buffer of the function tracer that is being written. */
 static struct builder *growing_function_sub_buffer(void)
 {

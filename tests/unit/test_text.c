@@ -27,7 +27,6 @@ static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes
 }
 
 static const struct gt_memory memory = { resize, NULL };
-static struct fake_target fake;
 static struct gt_text text;
 static struct gt_text_options options;
 static struct gt_filter filter;
