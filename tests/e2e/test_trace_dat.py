@@ -11,6 +11,7 @@ import pytest
 
 import other_machine
 from conftest import Graftrace
+from served import Served, port_of
 
 PROGRAM = """
 #define _GNU_SOURCE
@@ -224,3 +225,48 @@ def test_a_file_that_is_larger_than_the_memory_that_may_be_taken_is_read(graftra
     rows = graftrace("report", "--no-pager", "--format", "csv", path).stdout.splitlines()
     calls = rows[0].split(",").index("calls")
     assert sum(int(row.split(",")[calls]) for row in rows[1:]) == cpus * count
+
+
+def test_ten_thousand_formats_of_events_do_no_harm(graftrace, functions):
+    """One more system stands before the symbols; its events have the formats of one that there is."""
+    read, text = functions.index(b"header_event\0") + len(b"header_event\0"), b""
+    read += 8 + struct.unpack_from("<Q", functions, read)[0]
+    count = struct.unpack_from("<I", functions, read)[0]
+    read += 4
+    for _ in range(count):
+        size = struct.unpack_from("<Q", functions, read)[0]
+        text = functions[read + 8:read + 8 + size]
+        read += 8 + size
+    systems = struct.unpack_from("<I", functions, read)[0]
+    more = bytearray(b"made\0" + struct.pack("<I", 10_000))
+    for number in range(10_000):
+        event = re.sub(rb"name: \w+\nID: \d+", b"name: made%d\nID: %d" % (number, 20_000 + number), text)
+        more += struct.pack("<Q", len(event)) + event
+    first = next(pages(functions))
+    moved = (len(more) + PAGE - 1) // PAGE * PAGE
+    head = bytearray(functions[:read] + struct.pack("<I", systems + 1) + more + functions[read + 4:first])
+    head = head.ljust(first + moved, b"\0")  # it was filled up before
+    at = head.index(b"flyrecord\0") + len(b"flyrecord\0")
+    for cpu in range(2):
+        place = struct.unpack_from("<Q", head, at + 16 * cpu)[0]
+        struct.pack_into("<Q", head, at + 16 * cpu, place + moved)
+    path = graftrace.directory / "many.dat"
+    path.write_bytes(head + functions[first:])
+    assert len(assert_same(graftrace, path)) > 4000
+
+
+def test_it_is_compared_and_served_as_a_recording_is(graftrace, graph):
+    path, other = graftrace.directory / "graph.dat", graftrace.directory / "other.dat"
+    path.write_bytes(graph)
+    other.write_bytes(other_machine.rewritten(graph, True, 8))
+    done = graftrace("diff", path, other)
+    assert re.search(r"^\d functions are the same", done.stdout, re.M), done.stdout
+    process = graftrace.start("serve", "-a", "127.0.0.1:0", path)
+    try:
+        text = Served(process, port_of(process)).get("trace")
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    calls = [line for line in graftrace("show", "--no-pager", path).stdout.splitlines() if line.endswith("();")]
+    assert len(calls) > 3000
+    assert [line for line in text.splitlines() if line.endswith("();")] == calls
