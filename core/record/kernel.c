@@ -285,7 +285,6 @@ uint64_t gt_kernel_rules_bytes(uint32_t events, uint64_t hists_bytes)
 	       whole_pages(hists_bytes);
 }
 
-/* Offsets count modulo 2^64: the memory may lie before the arena. */
 void gt_kernel_rules_init(struct graftrace_arena *arena, void *memory, uint32_t events,
 			  uint64_t hists_bytes)
 {

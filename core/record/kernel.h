@@ -45,8 +45,8 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
  * with `hists_bytes` for the tables of histograms (0: there are none; the usual one of 2,048 entries takes some
  * 100 KiB). Whole pages. */
 uint64_t gt_kernel_rules_bytes(uint32_t events, uint64_t hists_bytes);
-/* Lays that out in zeroed memory of that many bytes, on a page's start, once, after gt_kernel_arena_init and before the
- * control files. A kernel that does not call it has events without them. */
+/* Lays that out in zeroed memory of that many bytes, on a page's start, at higher addresses than the arena; once, after
+ * gt_kernel_arena_init and before the control files. A kernel that does not call it has events without them. */
 void gt_kernel_rules_init(struct graftrace_arena *arena, void *memory, uint32_t events,
 			  uint64_t hists_bytes);
 

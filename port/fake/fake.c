@@ -22,8 +22,11 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole);
 
 const char gt_recorder_text_start[1], gt_recorder_text_end[1];
 
+#define RULES_BYTES (1ull << 20) /* for gt_fake_rules */
+
 static struct graftrace_arena *arena;
 static uint64_t arena_bytes;
+static uint64_t rules_at; /* in the arena's mapping: behind it */
 static struct gt_fake_cpu cpus[GT_FAKE_CPUS];
 static uint32_t running;
 static uint64_t ticks;
@@ -176,12 +179,20 @@ void gt_fake_start(uint64_t ring_bytes, uint32_t sub_buffer_bytes)
 	memset(cpus, 0, sizeof(cpus));
 	running = 0;
 	ticks = 1ull << 40;
-	arena_bytes = gt_kernel_arena_bytes(ring_bytes, sub_buffer_bytes, GT_FAKE_CPUS);
+	rules_at = gt_kernel_arena_bytes(ring_bytes, sub_buffer_bytes, GT_FAKE_CPUS);
+	arena_bytes = rules_at + RULES_BYTES;
 	arena = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (arena == MAP_FAILED)
 		abort();
 	gt_kernel_arena_init(arena, ring_bytes, sub_buffer_bytes, GT_FAKE_CPUS);
 	arena->tracing_on = 1;
+}
+
+void gt_fake_rules(uint32_t events, uint64_t hists_bytes)
+{
+	if (gt_kernel_rules_bytes(events, hists_bytes) > RULES_BYTES)
+		abort();
+	gt_kernel_rules_init(arena, (char *)arena + rules_at, events, hists_bytes);
 }
 
 struct graftrace_arena *gt_fake_arena(void)

@@ -36,6 +36,8 @@ struct gt_fake_cpu {
 
 /* The machine: all its CPUs off, an empty ring, the clock at 1 << 40. Forgets the one before. */
 void gt_fake_start(uint64_t ring_bytes, uint32_t sub_buffer_bytes);
+/* Memory for filters, triggers and histograms of events, after a start. */
+void gt_fake_rules(uint32_t events, uint64_t hists_bytes);
 struct graftrace_arena *gt_fake_arena(void);
 
 /* A stack with its mirror. number: the thread's, or GT_KERNEL_INTERRUPT + n. */

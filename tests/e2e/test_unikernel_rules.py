@@ -4,13 +4,14 @@ kernel's own control files (Documentation/trace/events.rst, histogram.rst)."""
 
 import collections
 import re
+import socket
 import time
 
 import pytest
 
-from unikernel import machine
+from unikernel import Machine, machine
 from test_unikernel_events import expect, lines_of, quiet
-from test_unikernel_trace import ftrace, put, visit
+from test_unikernel_trace import Monitor, ftrace, put, visit
 
 __all__ = ["machine", "quiet"]
 RECEIVE = "events/net/netif_receive_skb"
@@ -197,3 +198,40 @@ def test_how_long_threads_wait_for_their_processor(plain):
     for _, _, most, _ in found:
         assert int(most) < 60_000_000  # a plausible time
     assert {name for *_, name in found} & {"net", "main"} or len(found) > 1, text
+
+
+def count_switches(busy):
+    expect(busy, "current_tracer", "nop")
+    wakeup, switch = "hist:keys=pid:ts0=common_timestamp.usecs", "hist:keys=common_cpu,common_pid.execname"
+    latency = "hist:keys=next_pid:lat=common_timestamp.usecs-$ts0:onmax($lat).save(next_comm)"
+    expect(busy, "events/sched/sched_wakeup/trigger", wakeup)
+    expect(busy, "events/sched/sched_switch/trigger", switch)
+    expect(busy, "events/sched/sched_switch/trigger", latency, "POST")
+    expect(busy, "events/sched/sched_switch/filter", "prev_state != 0 && next_pid > 0")
+    expect(busy, "set_event", "sched:sched_switch")
+    time.sleep(4)
+    expect(busy, "events/sched/sched_switch/trigger", f"{switch}:pause", "POST")
+    expect(busy, "events/enable", "0")
+    by_cpu, by_pid = read(busy, "events/sched/sched_switch/hist").split("# event histogram")[1:]
+    [by_wakeup] = read(busy, "events/sched/sched_wakeup/hist").split("# event histogram")[1:]
+    for text, is_still in (by_cpu, True), (by_pid, False), (by_wakeup, False):
+        entries = re.findall(r"^\{ (.*) \} hitcount: +(\d+)", text, re.M)
+        assert len({key for key, _ in entries}) == len(entries) > 1
+        total, counted = int(re.search(r"    Hits: (\d+)\n", text)[1]), sum(int(hits) for _, hits in entries)
+        assert total == counted if is_still else abs(total - counted) < 100  # one goes on while it is read
+        assert total > 100 and "    Dropped: 0\n" in text
+    assert re.search(r"sched_switch: .* prev_state=[^R].* next_pid=[1-9]", read(busy, "trace"))
+    assert "prev_state=R" not in read(busy, "trace")
+
+
+def test_histograms_under_nmis_lose_nothing(tmp_path):
+    """On eight processors, with every event of the scheduler: what is in the entries is all that was counted."""
+    monitor = Monitor(tmp_path / "monitor")
+    with Machine(TARGET="stress", TRACE="ftrace", CPUS=8, LINGER=60, OPTIONS="nmi=1 endless=1",
+                 QEMU_ARGS=f"-monitor unix:{monitor.path},server=on,wait=off") as busy:
+        busy.wait_for("up after")
+        with monitor:
+            count_switches(busy)
+            assert monitor.sent > 0
+        socket.create_connection(("localhost", busy.port), 60).close()
+        busy.wait_for("stress: all is well", timeout=120)

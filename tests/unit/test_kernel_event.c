@@ -269,19 +269,8 @@ static int finish(void **state)
 	return 0;
 }
 
-/* Memory for filters and triggers. */
-static bool has_rules = true;
-static char rules[1 << 20] __attribute__((aligned(4096)));
-
-static void give_rules(void)
-{
-	const uint64_t hists = 800u << 10;
-	assert_true(gt_kernel_rules_bytes(16, hists) <= sizeof(rules));
-	memset(rules, 0, sizeof(rules));
-	gt_kernel_rules_init(ring.arena, rules, 16, hists);
-}
-
-static int watched; /* how often a thread was wanted that carries triggers out */
+static bool has_rules = true; /* there is memory for filters and triggers */
+static int watched;	      /* how often a thread was wanted that carries triggers out */
 
 static void watch(void *data)
 {
@@ -328,7 +317,7 @@ static int start(void **state)
 	memset(&ring, 0, sizeof(ring));
 	ring.arena = gt_fake_arena();
 	if (has_rules)
-		give_rules();
+		gt_fake_rules(16, 800u << 10);
 	ring.names = &names;
 	ring.clock = (struct gt_clock){ .tsc_base = 1ull << 40, .mult = 1 };
 	assert_int_equal(
