@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/trace/merge.h"
+#include "core/trace/merge_fast.h"
 #include "port/host/memory.h"
 #include "read/levels.h"
 
@@ -74,7 +74,7 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 		goto free_merge;
 	merge->tell_open = true;
 	merge->no_sleep = no_sleep;
-	while ((result = gt_merge_next(merge, &source)) > 0) {
+	while ((result = gt_merge_next_fast(merge, &source)) > 0) {
 		const struct gt_record *record = &source->record;
 		switch (record->kind) {
 		case GT_RECORD_RETURN:
