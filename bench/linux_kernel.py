@@ -21,6 +21,12 @@ CALLS = 5_000_000
 FUNCTIONS = "-p function_graph -g __x64_sys_pread64"
 EVENTS = "-e sched -e block -e syscalls"
 
+# all functions of the kernel, of a program that does little else than to call it
+LOAD = """
+trace-cmd record -q -p function_graph -o tc_load.dat ls -lR /proc/1 > out.tc_load 2>&1
+graftrace record --kernel=graph -a -p nop -o gt_load.data ls -lR /proc/1 > out.gt_load 2>&1
+"""
+
 # user and system time of each, with those of its children
 GUEST = """
 mkdir -p /dev/shm /run; mount -t tmpfs tmpfs /dev/shm
@@ -34,7 +40,8 @@ t gt_functions graftrace record --kernel=graph -g k:__x64_sys_pread64 -p nop -o 
 t tc_events trace-cmd record -q EVENTS -o tc_events.dat $H
 t gt_events graftrace record --kernel=events -a EVENTS -p nop -o gt_events.data $H
 done
-""".replace("FUNCTIONS", FUNCTIONS).replace("EVENTS", EVENTS)
+LOAD
+""".replace("LOAD", LOAD).replace("FUNCTIONS", FUNCTIONS).replace("EVENTS", EVENTS)
 
 
 def recording():
@@ -57,8 +64,14 @@ def recording():
             f"Debian's kernel in QEMU, {options}; s: {spread(figures, ours)} and {spread(figures, theirs)}")
         sizes = [(directory / f"{ours}.data").stat().st_size, (directory / f"{theirs}.dat").stat().st_size]
         say("… bytes on disk", "≤ 0.5", sizes[0] / sizes[1], "", f"{sizes[0]:,} and {sizes[1]:,}")
-        lost = [lost_of(directory / f"{ours}.data"), lost_of(directory / f"{theirs}.dat")]
-        say("… records lost more", "≤ 0", lost[0] - lost[1], "", f"{lost[0]:,} and {lost[1]:,}")
+        say_losses("… records lost more", directory, ours, theirs)
+    say_losses("recording all of Linux's functions: records lost more than by `trace-cmd record`", directory, "gt_load",
+               "tc_load", "; Debian's kernel in QEMU, ls -lR /proc/1, each with its own size of the buffer")
+
+
+def say_losses(what, directory, ours, theirs, how=""):
+    lost = [lost_of(directory / f"{ours}.data"), lost_of(directory / f"{theirs}.dat")]
+    say(what, "≤ 0", lost[0] - lost[1], "", f"{lost[0]:,} and {lost[1]:,}{how}")
 
 
 def lost_of(path):
