@@ -65,6 +65,12 @@ def test_the_figures_are_those_of_report(machine, browser, stopped, graftrace):
         show(browser, "overview")
         rows(browser, "top")
         browser.screenshot(Path(where) / "kernel-overview.png")
+    # Parts of the self time of all calls that returned, as report counts it.
+    show(browser, "overview")
+    all_self = sum(row.get("self_ns", 0) for row in stopped.values())
+    for cells in rows(browser, "top"):
+        part = 100 * stopped[cells[0]].get("self_ns", 0) / all_self
+        assert float(cells[3].strip("<% ")) == pytest.approx(part, abs=1), cells
     # The slowest call of one of them, on the time line.
     name = "answer"
     show(browser, "function", id=browser.run(

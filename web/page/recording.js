@@ -555,6 +555,8 @@ function makeAnswers(figures) {
 			withoutReturn: figures.withoutReturn, lost: figures.lostHere + file.lost, gaps: figures.gaps,
 			functions: rows.filter((f) => f.calls > 0).length, grain: 0, tooDeep: 0, offCpu: true, kernel: true,
 			problem: file.ended ? "" : "it was cut off on its way here", outliers,
+			/* Lanes have the time of calls that did not return, too: most of a kernel's threads wait in one. */
+			self: rows.reduce((sum, f) => sum + f.self, 0),
 			lanes: figures.lanes.map((lane) => ({ lane: lane.lane, pid: 0, tid: lane.tid, stack: 0, name: lane.name, first: lane.first,
 				last: lane.last, calls: lane.calls, depth: lane.rows.length, self: lane.self, off: lane.off })) };
 	}

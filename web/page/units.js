@@ -47,7 +47,8 @@ function moment(ns, step, longest = ns) {
 	return `${(ns / unit[0]).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit[1]}`;
 }
 
-const percent = (part, all) => all > 0 ? `${(100 * part / all).toFixed(part / all < 0.0995 ? 2 : 1)} %` : "";
+const percent = (part, all) => !(all > 0) ? "" : part > 0 && part / all < 0.00005 ? "< 0.01 %" :
+	`${(100 * part / all).toFixed(part / all < 0.0995 ? 2 : 1)} %`;
 
 /* std::map<int, std::string>::find(int const&) becomes std::map<…>::find; a Rust hash goes. */
 function shortName(name) {

@@ -28,7 +28,7 @@ function makeOverview(overview) {
 
 	async function fillTop() {
 		const { functions } = await source.ask("functions", { sort: "self", limit: 10 });
-		const all = overview.lanes.reduce((sum, lane) => sum + lane.self, 0);
+		const all = overview.self ?? overview.lanes.reduce((sum, lane) => sum + lane.self, 0);
 		top.append(table([
 			["Function", (f) => functionLink(f.id, f.name), "name"],
 			["Calls", (f) => groups(f.calls)], ["Self", (f) => timeCell(f.self)],
@@ -62,7 +62,7 @@ function makeOverview(overview) {
 					started && ["recorded", started.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })],
 					overview.host && ["on", overview.host],
 				]),
-				overview.command && element("p", { class: "mono faint fullname", title: "the command that was traced" }, overview.command),
+				overview.command && overview.command !== overview.program && element("p", { class: "mono faint fullname", title: "the command that was traced" }, overview.command),
 				...told.map((text) => element("p", { class: "faint" }, text)),
 				element("div", { class: "tools" },
 					element("a", { class: "button", href: hashOf({ view: "timeline" }) }, "Time line: what happened when"),
