@@ -165,32 +165,24 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 
 static const struct gt_merge_given everything = { UINT64_MAX, 0 };
 
-static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
+/* Takes one sub-buffer out, and counts what is in it as read. */
+static int take(struct gt_live_view *view, uint32_t index, const struct gt_live_view_writer *known,
+		uint64_t sequence, void *buffer)
 {
-	struct gt_live_view *view = view_of(target);
 	const struct graftrace_sub_buffer *bytes;
-	struct gt_live_view_writer known;
+	int64_t words = copy(known, sequence, buffer, &bytes);
 	uint64_t records = 0;
 	uint32_t cpu = 0;
-	void *buffer;
-	int64_t words;
 	int error;
 
-	if (!look_up(view, index, &known))
-		return GT_ENOENT;
-	buffer = malloc(target->sub_buffer_bytes);
-	if (buffer == NULL)
-		return GT_ENOMEM;
-	words = copy(&known, sequence, buffer, &bytes);
 	if (words >= 0) {
-		records = count_between(bytes, words, known.cleared, everything, sequence);
+		records = count_between(bytes, words, known->cleared, everything, sequence);
 		cpu = bytes->cpu < GT_FILTER_CPU_WORDS * 64 ? bytes->cpu : 0;
 	}
-	free(buffer);
 	pthread_mutex_lock(&view->taking);
-	error = known.marks != NULL ? gt_live_marks_consume(known.marks, sequence)
-		: known.of->ring->consume != NULL
-			? known.of->ring->consume(known.of, known.index, sequence)
+	error = known->marks != NULL ? gt_live_marks_consume(known->marks, sequence)
+		: known->of->ring->consume != NULL
+			? known->of->ring->consume(known->of, known->index, sequence)
 			: GT_ENOTSUP;
 	if (error == 0) {
 		pthread_mutex_lock(&view->lock);
@@ -199,6 +191,29 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 		pthread_mutex_unlock(&view->lock);
 	}
 	pthread_mutex_unlock(&view->taking);
+	return error;
+}
+
+/* Those before it were read, too: what was still being written when its reader left it is taken out
+ * now. */
+static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
+{
+	struct gt_live_view *view = view_of(target);
+	struct gt_live_view_writer known;
+	struct gt_writer now;
+	void *buffer;
+	int error;
+
+	if (!look_up(view, index, &known))
+		return GT_ENOENT;
+	buffer = malloc(target->sub_buffer_bytes);
+	if (buffer == NULL)
+		return GT_ENOMEM;
+	if (known.marks == NULL && known.of->ring->writer(known.of, known.index, &now) == 0)
+		for (uint64_t at = now.first; at < sequence; at = next_of(&known, at + 1))
+			take(view, index, &known, at, buffer);
+	error = take(view, index, &known, sequence, buffer);
+	free(buffer);
 	return error;
 }
 

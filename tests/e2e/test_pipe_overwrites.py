@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from mounted import wait_until
 from served import PATIENCE, serving
 
 ROUNDS = 600
@@ -53,10 +54,18 @@ def lost(text):
     return sum(map(int, re.findall(rb"LOST (\d+) EVENTS", text)))
 
 
+STATISTICS = ("entries", "overrun", "dropped events", "read events")
+
+
+def statistics(served, where):
+    """By name, summed over all CPUs."""
+    texts = [served.get(f"{where}per_cpu/cpu{cpu}/stats") for cpu in range(os.cpu_count())]
+    return {name: sum(int(re.search(rf"^{name}: (\d+)$", text, re.M)[1]) for text in texts) for name in STATISTICS}
+
+
 def dropped(served, where):
     """What found no room before it came to the instance, which trace_pipe, as on Linux, does not tell."""
-    return sum(int(re.search(r"dropped events: (\d+)", served.get(f"{where}per_cpu/cpu{cpu}/stats"))[1])
-               for cpu in range(os.cpu_count()))
+    return statistics(served, where)["dropped events"]
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +105,9 @@ def given_and_lost(graftrace, program, tracer, instance, pause_s):
         while given(text := b"".join(blocks)) + lost(text) + beside < made and time.monotonic() < end:
             time.sleep(0.05)
             beside = a_call * dropped(served, where)
+        # what is dropped is counted in calls
+        if tracer == "function":
+            wait_until(lambda: sum(statistics(served, where).values()) == made, "statistics that add up")
     reader.join(PATIENCE)
     return given(text), lost(text), beside, made
 
