@@ -11,8 +11,8 @@
  *  2. elsewhere an explicit switch (swapcontext) left the stack pointer by which it is found again;
  *  3. else the suspended context whose innermost call lies nearest above, less than 64 KiB away,
  *     and whose slot still holds a stub's return point;
- *  4. else it is a new context. Those of coroutines that have left the stack for good are given
- *     back then (is_abandoned).
+ *  4. else it is a new context. What was kept of a coroutine that had this stack before is given
+ *     back then (drop_overlaid).
  */
 #include "core/record/recorder.h"
 #include "core/record/arch.h"
@@ -28,6 +28,10 @@
 #define GROWN_BYTES  (64 * GRANULE)
 #define JOINED_BYTES (256 * GRANULE)
 #define MANY_FRAMES  (1024 * 1024u)
+/* Of drop_overlaid(): how far below a stack's first call an earlier one's may lie, and how far below that
+ * its context is looked for. */
+#define OVERLAID_BYTES 512
+#define OVERLAID_DEPTH (16 * GRANULE)
 /* Calls whose entry no record tells of. */
 #define UNRECORDED    (GT_FRAME_THRESHOLD | GT_FRAME_NOTRACE | GT_FRAME_SILENT)
 #define BUCKETS_SHIFT 8
@@ -38,11 +42,8 @@
  * one more (who is put in is counted before, who is taken out after). */
 static struct gt_context *suspended[BUCKETS];
 static uint32_t members[BUCKETS];
-/* Guarded by the port's lock: contexts for coroutines, for the next one; the bucket that is swept next
- * (BUCKETS: none); and how many members there may be before all are swept again. */
+/* Contexts for coroutines, for the next one. Guarded by the port's lock. */
 static struct gt_context *unused;
-static uint32_t sweep_at = BUCKETS;
-static uint32_t sweep_above = 256;
 
 /*
  * Threads whose coroutines switch all the time want different buckets, mostly. So each part of the
@@ -278,24 +279,13 @@ found:
 
 /*
  * Most coroutines never return from their first function: they leave their stack by a last switch, and
- * it becomes the next one's. What was kept of them would be kept for ever. A suspended context whose
- * outermost call has lost its slot to somebody else is such a one: that call cannot return. A call that
- * is being pushed has no slot yet, and one that a handler has interrupted in its return still has it.
+ * it becomes the next one's. What was kept of them would be kept for ever. So where a call begins at sp
+ * in a context of its own, a suspended one whose outermost call has its slot at sp, or a little below, is
+ * given back: that memory is somebody else's now, and whatever was interrupted there, be it in the midst
+ * of our straight line, never goes on. Nothing else tells so much: a slot that has no stub's return point
+ * may be that of a call on its way in or out. No two stacks lie so near each other.
  */
-static bool is_abandoned(const struct gt_context *context, uint64_t sp)
-{
-	const struct gt_frame *outermost = context->frames + 1;
-	return outermost->slot == sp || !is_live(outermost);
-}
-
-static uint64_t distance(uint64_t one, uint64_t other)
-{
-	return one < other ? other - one : one - other;
-}
-
-/* Gives back a bucket's contexts that were abandoned, if their stacks begin no farther than `within` from
- * sp. sp: where a call is about to begin on another stack; 0: nowhere. */
-static void drop_abandoned(uint32_t bucket, uint64_t sp, uint64_t within)
+static void drop_overlaid(uint32_t bucket, uint64_t sp)
 {
 	struct gt_context *dropped = NULL;
 	lock_bucket(bucket);
@@ -303,9 +293,8 @@ static void drop_abandoned(uint32_t bucket, uint64_t sp, uint64_t within)
 	for (uint32_t left = members[bucket]; context != NULL && left > 0; left--) {
 		struct gt_context *next = context->next;
 		const struct gt_frame *outermost = context->frames + 1;
-		if (!context->known && !context->bounded && !is_empty(context) &&
-		    !is_unset(outermost) && distance(outermost->slot, sp) <= within &&
-		    is_abandoned(context, sp)) {
+		if (!context->known && !is_empty(context) && !is_unset(outermost) &&
+		    sp - outermost->slot < OVERLAID_BYTES) {
 			take_out_locked(context, bucket);
 			context->next = dropped;
 			dropped = context;
@@ -322,48 +311,18 @@ static void drop_abandoned(uint32_t bucket, uint64_t sp, uint64_t within)
 	}
 }
 
-/* Those nearby, which the bucket of their innermost call is mostly of. */
-static void drop_abandoned_at(uint64_t sp)
-{
-	uint32_t bucket = bucket_of(sp), below = bucket_of(sp - NEAR_BYTES);
-	drop_abandoned(bucket, sp, NEAR_BYTES);
-	if (below != bucket)
-		drop_abandoned(below, sp, NEAR_BYTES);
-}
-
-/* The bucket to be swept now; BUCKETS: none. All are, one with each new context, whenever there are twice
- * as many members as were left the last time. */
-static uint32_t next_to_sweep(void)
-{
-	uint32_t count = 0;
-	if (sweep_at < BUCKETS - 1)
-		return ++sweep_at;
-	for (uint32_t i = 0; i < BUCKETS; i++)
-		count += __atomic_load_n(&members[i], __ATOMIC_RELAXED);
-	if (sweep_at == BUCKETS - 1) {
-		sweep_above = 2 * count + 256;
-		sweep_at = BUCKETS;
-	}
-	if (count < sweep_above)
-		return BUCKETS;
-	return sweep_at = 0;
-}
-
-/* For a stack on which a call is about to begin at sp. */
+/* For a stack on which a call is about to begin at sp. Others of that stack were left at most so far below
+ * their outermost calls that these buckets have them, unless their recursion was very deep. */
 static struct gt_context *new_context(uint64_t sp)
 {
-	uint32_t swept = BUCKETS;
-	drop_abandoned_at(sp);
+	for (uint64_t below = 0; below < OVERLAID_DEPTH && below <= sp; below += GRANULE)
+		drop_overlaid(bucket_of(sp - below), sp);
 	gt_port_lock();
 	struct gt_context *context = unused;
 	uint32_t number = gt_port_context_number();
 	if (context != NULL)
 		unused = context->next;
-	else
-		swept = next_to_sweep();
 	gt_port_unlock();
-	if (swept < BUCKETS)
-		drop_abandoned(swept, 0, UINT64_MAX);
 	if (context == NULL) {
 		context = gt_port_allocate(sizeof(*context));
 		if (context == NULL)
@@ -686,9 +645,10 @@ static struct gt_context *find_or_make(struct gt_thread *thread, uint64_t sp)
 
 /* Puts the thread on a context of its own for [low, high), a stack that lies within another one:
  * in a variable of one of its functions. False: there is no memory for one. */
-static bool enter_bounded(struct gt_thread *thread, uint64_t low, uint64_t high, uint64_t left)
+static bool enter_bounded(struct gt_thread *thread, uint64_t sp, uint64_t low, uint64_t high,
+			  uint64_t left)
 {
-	struct gt_context *to = new_context(high);
+	struct gt_context *to = new_context(sp);
 	if (to == NULL)
 		return false;
 	to->bounded = 1;
@@ -711,7 +671,7 @@ static void look_for_alternate_stack(struct gt_thread *thread, uint64_t slot)
 	    !gt_port_alternate_stack(&low, &high) || slot < low || slot >= high ||
 	    (top->slot >= low && top->slot < high))
 		return;
-	enter_bounded(thread, low, high, 0);
+	enter_bounded(thread, slot, low, high, 0);
 }
 
 static void check_slots(struct gt_thread *thread)
@@ -766,7 +726,7 @@ void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp, uint
 	bool within = sp >= low && sp <= high && !(left >= low && left <= high) &&
 		      low >= thread->base->low && high < thread->base->high;
 	struct gt_context *to = find_suspended(sp, false, true);
-	if (to == NULL && within && enter_bounded(thread, low, high, left))
+	if (to == NULL && within && enter_bounded(thread, sp, low, high, left))
 		return;
 	if (to == NULL && sp >= thread->base->low && sp < thread->base->high) {
 		to = thread->base;
