@@ -22,13 +22,13 @@ def test_coroutines_in_other_builds(way, tmp_path):
 
 @pytest.mark.parametrize("kind", ["same", "fresh", "deep"])
 def test_coroutines_that_leave_for_good_are_forgotten(graftrace, compile, kind):
-    program = compile((behaviour.PROGRAMS / "abandoned.c").read_text(), "-O2")
+    program = compile("abandoned.c", "-O2")
     done = graftrace("record", "--overwrite", "-b", "1m", "--", program, kind, 30000)
     assert int(done.stdout) < 4000, done.stdout
 
 
 def test_one_that_is_preempted_on_its_way_out_of_a_call_goes_on(graftrace, compile):
     """While another one begins on the next stack: nothing tells by its memory that it is not abandoned."""
-    program = compile((behaviour.PROGRAMS / "preempted.c").read_text(), "-O2", "-pthread")
+    program = compile("preempted.c", "-O2", "-pthread")
     for instruction in range(0, 45, 3):
         assert graftrace("record", "--", program, instruction).stdout == "done\n", instruction

@@ -6,6 +6,7 @@
  *
  *	preempted N		at the N-th instruction after the second call's body
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
