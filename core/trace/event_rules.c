@@ -61,9 +61,9 @@ static void forget(struct gt_event_rules *rules, struct gt_event_rule *rule)
 
 void gt_event_rules_fini(struct gt_event_rules *rules)
 {
-	size_t i;
-
-	for (i = 0; i < rules->count; i++)
+	if (rules->host == NULL)
+		return;
+	for (size_t i = 0; i < rules->count; i++)
 		forget(rules, &rules->rules[i]);
 	gt_hists_fini(&rules->hists);
 	gt_memory_put(memory_of(rules), rules->rules, rules->count * sizeof(*rules->rules));

@@ -58,6 +58,7 @@ struct gt_event_rules {
 
 /* `host` stays, and has an arena at least. */
 void gt_event_rules_init(struct gt_event_rules *rules, const struct gt_rules_host *host);
+/* Also of one that is all zero. */
 void gt_event_rules_fini(struct gt_event_rules *rules);
 
 /* The events of the word have this filter from now on (NULL: none), once they are armed anew.
