@@ -85,7 +85,7 @@ static int parse_format(const char *text, enum format *format, struct gt_message
 	for (int i = 0; i < 3; i++)
 		if (strcmp(text, formats[i]) == 0) {
 			*format = (enum format)i;
-			return GT_OK;
+			return 0;
 		}
 	return gt_fail(message, GT_EINVAL, "--format '%s' is none of text, json, svg", text);
 }
@@ -96,24 +96,24 @@ static int add_run(struct arguments *arguments, unsigned side, const char *path,
 	if (arguments->runs[side] == GT_DIFF_RUNS_MAX)
 		return gt_fail(message, GT_EINVAL, "more than %d runs of a side", GT_DIFF_RUNS_MAX);
 	arguments->sides[side][arguments->runs[side]++] = path;
-	return GT_OK;
+	return 0;
 }
 
 /* Without "--" two recordings are meant, one a side. */
 static int take_sides(struct arguments *arguments, int argc, char **argv)
 {
 	struct gt_message message = { "" };
-	int error = GT_OK;
+	int error = 0;
 
 	if (optind < argc)
-		for (int i = optind; i < argc && error == GT_OK; i++)
+		for (int i = optind; i < argc && error == 0; i++)
 			error = add_run(arguments, 1, argv[i], &message);
 	else if (arguments->runs[0] == 2)
 		arguments->sides[1][arguments->runs[1]++] =
 			arguments->sides[0][--arguments->runs[0]];
-	if (error == GT_OK && arguments->runs[0] && arguments->runs[1])
-		return GT_OK;
-	if (error == GT_OK)
+	if (error == 0 && arguments->runs[0] && arguments->runs[1])
+		return 0;
+	if (error == 0)
 		gt_message_set(&message, "%s",
 			       arguments->runs[0] > 2
 				       ? "which of these runs are of the second side? Say -- "
@@ -133,7 +133,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	optind = 1;
 	/* '-': getopt returns operands in their order; those after "--" are the runs of side B. */
 	while ((option = gt_next_option(argc, argv, "-s:g:o:h", options)) != -1) {
-		int error = GT_OK;
+		int error = 0;
 		switch (option) {
 		case 1:
 			error = add_run(arguments, 0, optarg, &message);
@@ -173,15 +173,15 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		default:
 			return 1 + gt_usage_error(NAME);
 		}
-		if (error != GT_OK) {
+		if (error != 0) {
 			gt_complain(NAME, "%s", message.text);
 			return 1 + gt_usage_error(NAME);
 		}
 	}
-	if (take_sides(arguments, argc, argv) != GT_OK)
+	if (take_sides(arguments, argc, argv) != 0)
 		return 1 + gt_usage_error(NAME);
-	if (gt_look_color(color, STDOUT_FILENO, &arguments->color, &message) != GT_OK ||
-	    gt_look_names(names, STDOUT_FILENO, &arguments->brief, &message) != GT_OK) {
+	if (gt_look_color(color, STDOUT_FILENO, &arguments->color, &message) != 0 ||
+	    gt_look_names(names, STDOUT_FILENO, &arguments->brief, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return 1 + gt_usage_error(NAME);
 	}
@@ -189,7 +189,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		gt_complain(NAME, "a flame graph has all functions: leave out -g");
 		return 1 + gt_usage_error(NAME);
 	}
-	if (!arguments->limited && isatty(STDOUT_FILENO) && !arguments->output)
+	if (!arguments->limited && isatty(STDOUT_FILENO) && arguments->output == NULL)
 		arguments->limit = 40;
 	return 0;
 }
@@ -209,26 +209,26 @@ static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, un
 	int error, result;
 
 	*usable = recording != NULL;
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	const char *program = gt_recording_info(recording)->program;
-	gt_progress_reading(recording, flame ? 2 : 1);
-	if (flame) {
+	gt_progress_reading(recording, flame != NULL ? 2 : 1);
+	if (flame != NULL) {
 		error = gt_diff_flame_add(flame, side, gt_recording_target(recording), program);
 	} else {
 		error = gt_report_make(gt_recording_target(recording), &wanted, &report, &message);
-		if (error == GT_OK)
+		if (error == 0)
 			error = gt_diff_add(&arguments->diff, side, report, program);
 		gt_report_destroy(report);
 	}
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_complain(NAME, "'%s': %s", path, message.text);
 		*usable = false;
 	}
 	gt_progress_end();
 	result = gt_look_tell(NAME, path, recording);
 	gt_recording_close(recording);
-	return error != GT_OK ? GT_EXIT_FAILED : result;
+	return error != 0 ? GT_EXIT_FAILED : result;
 }
 
 static int write_diff(struct arguments *arguments, struct gt_diff_flame *flame, int fd,
@@ -238,9 +238,9 @@ static int write_diff(struct arguments *arguments, struct gt_diff_flame *flame, 
 	struct gt_out out;
 	int error = gt_out_init(&out, fd);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
-	if (flame) {
+	if (flame != NULL) {
 		snprintf(title, sizeof(title), "from %.200s to %.200s: red takes longer, blue less",
 			 arguments->sides[0][0], arguments->sides[1][0]);
 		error = gt_diff_flame_write(flame, title, &out);
@@ -250,7 +250,7 @@ static int write_diff(struct arguments *arguments, struct gt_diff_flame *flame, 
 		gt_diff_write_text(&arguments->diff, (size_t)arguments->limit, width,
 				   arguments->color, arguments->brief, &out);
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_out_flush(&out);
 	*reason = out.error;
 	gt_out_fini(&out);
@@ -265,30 +265,30 @@ static int write_result(struct arguments *arguments, struct gt_diff_flame *flame
 	int error, reason = 0;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (!arguments->output) {
+	if (arguments->output == NULL) {
 		gt_pager_start(&pager, arguments->pager);
 		error = write_diff(arguments, flame, pager.fd, gt_look_width(), &reason);
 		gt_pager_stop(&pager);
 		if (error == GT_EIO && reason == EPIPE)
 			return GT_EXIT_DONE;
 	} else {
-		if (gt_output_open(&output, arguments->output, &message) != GT_OK) {
+		if (gt_output_open(&output, arguments->output, &message) != 0) {
 			gt_complain(NAME, "%s", message.text);
 			return GT_EXIT_FAILED;
 		}
 		error = write_diff(arguments, flame, output.fd, 0, &reason);
-		if (error != GT_OK) {
+		if (error != 0) {
 			gt_output_abandon(&output);
-		} else if (gt_output_commit(&output, &message) != GT_OK) {
+		} else if (gt_output_commit(&output, &message) != 0) {
 			gt_complain(NAME, "%s", message.text);
 			return GT_EXIT_FAILED;
 		}
 	}
 	if (error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
-	else if (error != GT_OK)
+	else if (error != 0)
 		gt_complain(NAME, "cannot write: %s", strerror(reason));
-	return error == GT_OK ? GT_EXIT_DONE : GT_EXIT_FAILED;
+	return error == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
 }
 
 static int run(struct arguments *arguments)
@@ -299,11 +299,11 @@ static int run(struct arguments *arguments)
 
 	if (arguments->format == FORMAT_SVG) {
 		flame = gt_diff_flame_create();
-		if (!flame) {
+		if (flame == NULL) {
 			gt_complain(NAME, "out of memory");
 			return GT_EXIT_FAILED;
 		}
-		if (!arguments->output)
+		if (arguments->output == NULL)
 			arguments->output = "diff.svg";
 	}
 	for (unsigned side = 0; side < 2; side++)
@@ -311,7 +311,7 @@ static int run(struct arguments *arguments)
 			if (take_run(arguments, flame, side, arguments->sides[side][i], &usable) !=
 			    GT_EXIT_DONE)
 				result = GT_EXIT_FAILED;
-	if (usable && !flame && gt_diff_finish(&arguments->diff, arguments->sort) != GT_OK) {
+	if (usable && flame == NULL && gt_diff_finish(&arguments->diff, arguments->sort) != 0) {
 		gt_complain(NAME, "out of memory");
 		usable = false;
 	}
@@ -326,7 +326,7 @@ int gt_cmd_diff(int argc, char **argv)
 	struct arguments *arguments = calloc(1, sizeof(*arguments));
 	int result;
 
-	if (!arguments) {
+	if (arguments == NULL) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}

@@ -83,9 +83,9 @@ static const struct gt_export_format trace_dat = {
 static const struct gt_export_format *format_at(size_t index)
 {
 	for (size_t i = 0; i < index; i++)
-		if (!gt_export_formats[i])
+		if (gt_export_formats[i] == NULL)
 			return NULL;
-	return gt_export_formats[index] ? gt_export_formats[index] : &trace_dat;
+	return gt_export_formats[index] != NULL ? gt_export_formats[index] : &trace_dat;
 }
 
 static int print_help(void)
@@ -93,7 +93,7 @@ static int print_help(void)
 	char text[8192];
 	size_t used = (size_t)snprintf(text, sizeof(text), "%s", help_head);
 
-	for (size_t i = 0; format_at(i); i++)
+	for (size_t i = 0; format_at(i) != NULL; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "          %-12s %s\n",
 					 format_at(i)->name, format_at(i)->help);
 	snprintf(text + used, sizeof(text) - used, "%s", help_tail);
@@ -105,14 +105,14 @@ static void complain_format(const char *name)
 	struct gt_proposal nearest = { .word = NULL };
 	char list[512] = "";
 
-	for (size_t i = 0; format_at(i); i++) {
+	for (size_t i = 0; format_at(i) != NULL; i++) {
 		size_t used = strlen(list);
 
 		snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
 			 format_at(i)->name);
 		gt_propose(&nearest, name, format_at(i)->name);
 	}
-	if (nearest.word)
+	if (nearest.word != NULL)
 		gt_complain(NAME, "there is no format '%s'; did you mean '%s'?", name,
 			    nearest.word);
 	else
@@ -129,7 +129,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 	optind = 1;
 	while ((option = gt_next_option(argc, argv, "o:t:g:D:fqh", options)) != -1) {
-		int error = GT_OK;
+		int error = 0;
 		switch (option) {
 		case OPTION_TO:
 			format = optarg;
@@ -170,7 +170,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		default:
 			return 1 + gt_usage_error(NAME);
 		}
-		if (error != GT_OK) {
+		if (error != 0) {
 			gt_complain(NAME, "%s", message.text);
 			return 1 + gt_usage_error(NAME);
 		}
@@ -179,17 +179,17 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return 1 + GT_EXIT_USAGE;
 	if (optind < argc)
 		arguments->path = argv[optind];
-	if (!format) {
+	if (format == NULL) {
 		gt_complain(NAME, "which format? Say --to FORMAT");
 		return 1 + gt_usage_error(NAME);
 	}
 	arguments->format =
 		strcmp(format, trace_dat.name) == 0 ? &trace_dat : gt_export_find(format);
-	if (!arguments->format) {
+	if (arguments->format == NULL) {
 		complain_format(format);
 		return 1 + gt_usage_error(NAME);
 	}
-	if (arguments->create_table && !arguments->format->create_table) {
+	if (arguments->create_table && arguments->format->create_table == NULL) {
 		gt_complain(NAME,
 			    "%s goes into no table: --create-table is of clickhouse and "
 			    "events-tsv",
@@ -197,13 +197,14 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return 1 + GT_EXIT_USAGE;
 	}
 	if (arguments->format == &trace_dat &&
-	    (arguments->filter.tid || arguments->filter.graph || arguments->filter.max_depth ||
-	     arguments->window.from.set || arguments->window.to.set)) {
+	    (arguments->filter.tid || arguments->filter.graph != NULL ||
+	     arguments->filter.max_depth || arguments->window.from.set ||
+	     arguments->window.to.set)) {
 		gt_complain(NAME, "trace.dat takes the whole recording: trace-cmd report and "
 				  "KernelShark choose");
 		return 1 + gt_usage_error(NAME);
 	}
-	if (!arguments->output)
+	if (arguments->output == NULL)
 		arguments->output = arguments->format->file;
 	if (arguments->format->is_directory && strcmp(arguments->output, "-") == 0) {
 		gt_complain(NAME, "%s is a folder and cannot go to stdout: say -o FOLDER", format);
@@ -258,7 +259,7 @@ static int export_to(struct arguments *arguments, struct gt_recording *recording
 	gt_progress_reading(recording, gt_export_reads_once(&export) ? 1 : 2);
 	error = gt_export_run(&export, report);
 	gt_progress_end();
-	if (error == GT_OK)
+	if (error == 0)
 		return GT_EXIT_DONE;
 	if (error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
@@ -274,7 +275,7 @@ static int export_trace_dat(const struct arguments *arguments, struct gt_recordi
 {
 	struct gt_message message = { "" };
 
-	if (gt_trace_dat_write(recording, output->fd, &message) == GT_OK)
+	if (gt_trace_dat_write(recording, output->fd, &message) == 0)
 		return GT_EXIT_DONE;
 	gt_complain(NAME, "cannot write '%s': %s", arguments->output, message.text);
 	return GT_EXIT_FAILED;
@@ -288,7 +289,7 @@ static int run(struct arguments *arguments)
 	struct gt_output output;
 	int result = GT_EXIT_FAILED, opened;
 
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	gt_window_set(&arguments->window, recording, &arguments->filter);
 	signal(SIGPIPE, SIG_IGN);
@@ -296,7 +297,7 @@ static int run(struct arguments *arguments)
 			 ? gt_output_open_directory(&output, arguments->output, arguments->force,
 						    &message)
 			 : gt_output_open(&output, arguments->output, &message);
-	if (opened != GT_OK) {
+	if (opened != 0) {
 		gt_complain(NAME, "%s", message.text);
 		goto close;
 	}
@@ -306,7 +307,7 @@ static int run(struct arguments *arguments)
 	if (result == GT_EXIT_DONE && arguments->format != &trace_dat &&
 	    report.calls + report.without_return + report.entries_only == 0)
 		gt_complain(NAME, "'%s': no call is left to be exported", arguments->path);
-	if (result == GT_EXIT_DONE && gt_output_commit(&output, &message) != GT_OK) {
+	if (result == GT_EXIT_DONE && gt_output_commit(&output, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		result = GT_EXIT_FAILED;
 	} else if (result == GT_EXIT_DONE && !arguments->quiet) {
@@ -332,7 +333,7 @@ int gt_cmd_export(int argc, char **argv)
 	struct arguments *arguments = calloc(1, sizeof(*arguments));
 	int result;
 
-	if (!arguments) {
+	if (arguments == NULL) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}

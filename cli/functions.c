@@ -123,9 +123,9 @@ static int list_libraries(struct gt_function_list *list, const struct gt_object 
 		const struct gt_library *library = &libraries.list[i];
 		struct gt_object *object;
 
-		if (library->path && library->system && !system)
+		if (library->path != NULL && library->system && !system)
 			continue;
-		if (!library->path) {
+		if (library->path == NULL) {
 			gt_complain(NAME, "the library '%s' was not found", library->name);
 			continue;
 		}
@@ -258,7 +258,7 @@ static int list_maps(struct gt_function_list *list, const struct gt_process *pro
 			gt_complain(NAME, "%s", message.text);
 			continue;
 		}
-		if (catalog.file_count == known || !file->object ||
+		if (catalog.file_count == known || file->object == NULL ||
 		    gt_object_address_of_offset(file->object, map->offset, &address) != 0)
 			continue;
 		if (!libraries && file->system && !(entry >= map->start && entry < map->end))

@@ -100,7 +100,7 @@ static int parse_min(const char *text, struct gt_graph_options *graph, struct gt
 		return gt_fail(message, GT_EINVAL, "'%s' is not a part of all: use 0%% to 100%%",
 			       text);
 	graph->least_part = part / 100;
-	return GT_OK;
+	return 0;
 }
 
 /* Returns 0, or an exit code + 1 if the command is to end now. */
@@ -112,7 +112,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 	optind = 1;
 	while ((option = gt_next_option(argc, argv, "i:t:D:h", options)) != -1) {
-		int error = GT_OK;
+		int error = 0;
 		switch (option) {
 		case 'i':
 			arguments->path = optarg;
@@ -165,7 +165,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		default:
 			return 1 + gt_usage_error(NAME);
 		}
-		if (error != GT_OK) {
+		if (error != 0) {
 			gt_complain(NAME, "%s", message.text);
 			return 1 + gt_usage_error(NAME);
 		}
@@ -174,12 +174,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		gt_complain(NAME, "one FUNCTION at a time; another recording is -i FILE");
 		return 1 + gt_usage_error(NAME);
 	}
-	if (optind < argc && arguments->graph.callers_of) {
+	if (optind < argc && arguments->graph.callers_of != NULL) {
 		gt_complain(NAME, "FUNCTION and --callers do not go together");
 		return 1 + gt_usage_error(NAME);
 	}
 	if (gt_look_names(arguments->names, STDOUT_FILENO, &arguments->graph.brief, &message) !=
-	    GT_OK) {
+	    0) {
 		gt_complain(NAME, "%s", message.text);
 		return 1 + gt_usage_error(NAME);
 	}
@@ -202,11 +202,11 @@ static int print(struct arguments *arguments, struct gt_recording *recording)
 	 * bounded by the number of different stacks. */
 	error = gt_out_init_memory(&out);
 	gt_progress_reading(recording, 1);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_graph_write(gt_recording_target(recording), &arguments->graph, &out,
 				       &report);
 	gt_progress_end();
-	if (error == GT_OK) {
+	if (error == 0) {
 		gt_pager_start(&pager, arguments->pager);
 		if (!arguments->graph.json)
 			gt_look_begin(recording, arguments->path, pager.fd);
@@ -237,7 +237,7 @@ int gt_cmd_graph(int argc, char **argv)
 	struct gt_recording *recording;
 	int result;
 
-	if (!arguments) {
+	if (arguments == NULL) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -250,7 +250,7 @@ int gt_cmd_graph(int argc, char **argv)
 	}
 	recording = gt_look_open_parts(NAME, arguments->path, arguments->parts);
 	result = GT_EXIT_FAILED;
-	if (recording) {
+	if (recording != NULL) {
 		gt_window_set(&arguments->window, recording, &arguments->filter);
 		arguments->graph.filter = &arguments->filter;
 		arguments->graph.function_end = gt_recording_function_end(recording);

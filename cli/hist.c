@@ -86,14 +86,14 @@ int gt_cmd_hist(int argc, char **argv)
 	}
 	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return GT_EXIT_USAGE;
-	if (input || optind < argc)
-		path = input ? input : argv[optind];
+	if (input != NULL || optind < argc)
+		path = input != NULL ? input : argv[optind];
 	recording = gt_look_open(NAME, path);
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	if (print_all(recording, word) == 0) {
-		gt_complain(NAME, "'%s' has no histograms%s%s", path, word ? " of " : "",
-			    word ? word : "");
+		gt_complain(NAME, "'%s' has no histograms%s%s", path, word != NULL ? " of " : "",
+			    word != NULL ? word : "");
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
 	}

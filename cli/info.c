@@ -53,7 +53,7 @@ static void when(uint64_t realtime_ns)
 	struct tm local;
 	char text[64];
 
-	if (realtime_ns != 0 && localtime_r(&seconds, &local) &&
+	if (realtime_ns != 0 && localtime_r(&seconds, &local) != NULL &&
 	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &local) > 0)
 		line("started", text);
 }
@@ -106,9 +106,9 @@ static void print(const char *path, struct gt_recording *recording)
 	number("sub-buffers", info->sub_buffers);
 	if (info->has_switches)
 		number("switches", info->switches);
-	for (const char *const *option = info->options; option && *option; option++)
+	for (const char *const *option = info->options; option != NULL && *option != NULL; option++)
 		line("option", *option);
-	for (uint32_t i = 0; gt_recording_object(recording, i, &object) == GT_OK; i++) {
+	for (uint32_t i = 0; gt_recording_object(recording, i, &object) == 0; i++) {
 		char id[2 * 20 + 1] = "";
 
 		for (uint32_t at = 0; at < object.build_id_bytes && at < 20; at++)
@@ -134,10 +134,10 @@ int gt_cmd_info(int argc, char **argv)
 	}
 	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return GT_EXIT_USAGE;
-	if (input || optind < argc)
-		path = input ? input : argv[optind];
+	if (input != NULL || optind < argc)
+		path = input != NULL ? input : argv[optind];
 	recording = gt_look_open(NAME, path);
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	print(path, recording);
 	result = gt_look_tell(NAME, path, recording);

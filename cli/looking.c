@@ -52,7 +52,7 @@ static void put_beside(const char *command, const char *path, bool kernel_only,
 	struct gt_recording *both;
 
 	if ((kernel_only ? gt_beside_open_kernel : gt_beside_open)(path, &both, &notes, &message) !=
-	    GT_OK) {
+	    0) {
 		gt_complain(command, "%s: what the kernel recorded is left out", message.text);
 		return;
 	}
@@ -98,15 +98,15 @@ struct gt_recording *gt_look_open_parts(const char *command, const char *path, u
 		    : gt_is_trace_text_path(path)
 			    ? gt_trace_text_open(path, &recording, &notes, &message)
 			    : gt_recording_open(path, &recording, &message);
-	if (error == GT_OK && lacks_part(path, recording, parts, &message)) {
+	if (error == 0 && lacks_part(path, recording, parts, &message)) {
 		gt_recording_close(recording);
 		error = GT_EINVAL;
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		tell_kernel(command, path, &notes);
-	if (error == GT_OK && parts != GT_LOOK_USER && gt_has_kernel(recording))
+	if (error == 0 && parts != GT_LOOK_USER && gt_has_kernel(recording))
 		put_beside(command, path, parts == GT_LOOK_KERNEL, &recording);
-	if (error == GT_OK)
+	if (error == 0)
 		return recording;
 	if (error == GT_ENOENT && strcmp(path, GT_DEFAULT_RECORDING) == 0)
 		gt_complain(command, "%s; 'graftrace record PROGRAM' makes it", message.text);
@@ -149,14 +149,14 @@ int gt_look_tell(const char *command, const char *path, struct gt_recording *rec
 
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(command, "'%s': %s", path, problem);
-	for (uint32_t i = 0; info->options && info->options[i]; i++)
+	for (uint32_t i = 0; info->options != NULL && info->options[i] != NULL; i++)
 		if (strncmp(info->options[i], "untraced=", 9) == 0)
 			gt_complain(command, "'%s': ran untraced: %s", path, info->options[i] + 9);
 		else if (strncmp(info->options[i], "damaged=", 8) == 0)
 			gt_complain(command, "'%s': the trace is damaged: %s", path,
 				    info->options[i] + 8);
 	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
-		if (info->lost[i] && causes[i])
+		if (info->lost[i] && causes[i] != NULL)
 			gt_complain(command, "'%s': %llu calls were lost: %s", path,
 				    (unsigned long long)info->lost[i], causes[i]);
 	if (info->lost[GRAFTRACE_LOST_WINDOW])
@@ -188,7 +188,7 @@ static void find_build(void *user, const struct gt_function *function, char id[G
 	struct gt_recording_object object, best = { .build_id_bytes = 0 };
 	bool sure = false;
 
-	for (uint32_t i = 0; !sure && gt_recording_object(user, i, &object) == GT_OK; i++) {
+	for (uint32_t i = 0; !sure && gt_recording_object(user, i, &object) == 0; i++) {
 		if (strcmp(object.path, function->object) != 0)
 			continue;
 		sure = function->address >= object.start && function->address < object.end;
@@ -213,7 +213,7 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 		.made_by = "graftrace " GRAFTRACE_VERSION,
 		.realtime_ns = info->realtime_ns,
 		.start = first == UINT64_MAX ? 0 : first,
-		.is_kernel = target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0,
+		.is_kernel = target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0,
 		.build = find_build,
 		.build_user = recording,
 	};
@@ -228,21 +228,21 @@ int gt_look_color(const char *when, int fd, bool *color, struct gt_message *mess
 	} else if (strcmp(when, "never") == 0) {
 		*color = false;
 	} else if (strcmp(when, "auto") == 0) {
-		*color =
-			isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+		*color = isatty(fd) && !(no_color != NULL && *no_color) && term != NULL &&
+			 strcmp(term, "dumb") != 0;
 	} else {
 		return gt_fail(message, GT_EINVAL, "color '%s' is none of auto, always, never",
 			       when);
 	}
-	return GT_OK;
+	return 0;
 }
 
 int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *message)
 {
-	*brief = which ? strcmp(which, "short") == 0 : isatty(fd);
-	if (which && !*brief && strcmp(which, "full") != 0)
+	*brief = which != NULL ? strcmp(which, "short") == 0 : isatty(fd);
+	if (which != NULL && !*brief && strcmp(which, "full") != 0)
 		return gt_fail(message, GT_EINVAL, "--names '%s' is none of short, full", which);
-	return GT_OK;
+	return 0;
 }
 
 uint32_t gt_look_width(void)
@@ -260,7 +260,7 @@ void gt_look_headline(struct gt_recording *recording, const char *path, char *li
 	char when[64] = "";
 	struct tm local;
 
-	if (info->realtime_ns != 0 && localtime_r(&seconds, &local))
+	if (info->realtime_ns != 0 && localtime_r(&seconds, &local) != NULL)
 		strftime(when, sizeof(when), " of %Y-%m-%d %H:%M:%S", &local);
 	snprintf(line, bytes, "# %.300s: %.200s%s\n", command[0] ? command : "?", path, when);
 	for (char *at = line; *at && at[1]; at++)
@@ -285,9 +285,9 @@ void gt_pager_start(struct gt_pager *pager, bool wanted)
 
 	pager->fd = STDOUT_FILENO;
 	pager->pid = 0;
-	if (!program)
+	if (program == NULL)
 		program = getenv("PAGER");
-	if (!program)
+	if (program == NULL)
 		program = "less";
 	if (!wanted || !isatty(STDOUT_FILENO) || !*program || strcmp(program, "cat") == 0 ||
 	    pipe2(ends, O_CLOEXEC) != 0)
@@ -336,5 +336,5 @@ int gt_look_write(int fd, const char *bytes, size_t count)
 		bytes += wrote;
 		count -= (size_t)wrote;
 	}
-	return GT_OK;
+	return 0;
 }

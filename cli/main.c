@@ -64,7 +64,7 @@ int gt_usage_error(const char *name)
 
 int gt_one_operand(const char *name, int count, const char *none, const char *more)
 {
-	if (count == 1 || (count < 1 && !none))
+	if (count == 1 || (count < 1 && none == NULL))
 		return 0;
 	gt_complain(name, "%s", count < 1 ? none : more);
 	return gt_usage_error(name);

@@ -321,7 +321,7 @@ static int mount_recording(const struct mount *mount)
 	int error;
 
 	recording = gt_look_open(NAME, mount->file);
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(NAME, "%s: %s", mount->file, problem);

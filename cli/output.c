@@ -33,7 +33,7 @@ int gt_output_open(struct gt_output *output, const char *path, struct gt_message
 	if (strcmp(path, "-") == 0) {
 		strcpy(output->path, "-");
 		output->fd = STDOUT_FILENO;
-		return GT_OK;
+		return 0;
 	}
 	own = gt_link_is_own(path);
 	if (own && stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -54,7 +54,7 @@ int gt_output_open(struct gt_output *output, const char *path, struct gt_message
 	}
 	if (output->fd >= 0) {
 		snprintf(output->path, sizeof output->path, "%s", path);
-		return GT_OK;
+		return 0;
 	}
 	if (strlen(output->path) >= PATH_MAX - 16) {
 		errno = ENAMETOOLONG;
@@ -71,7 +71,7 @@ int gt_output_open(struct gt_output *output, const char *path, struct gt_message
 	 * that. */
 	if (fchmod(output->fd, 0666 & ~mask) != 0)
 		errno = 0;
-	return GT_OK;
+	return 0;
 }
 
 int gt_output_open_directory(struct gt_output *output, const char *path, bool replace,
@@ -113,7 +113,7 @@ int gt_output_open_directory(struct gt_output *output, const char *path, bool re
 		rmdir(output->temporary);
 		return GT_EIO;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
@@ -134,7 +134,7 @@ static void remove_tree(const char *path)
 static int commit_directory(struct gt_output *output, struct gt_message *message)
 {
 	char aside[PATH_MAX] = "";
-	int result = GT_OK;
+	int result = 0;
 
 	close(output->fd);
 	output->fd = -1;
@@ -158,19 +158,19 @@ static int commit_directory(struct gt_output *output, struct gt_message *message
 
 int gt_output_commit(struct gt_output *output, struct gt_message *message)
 {
-	int result = GT_OK;
+	int result = 0;
 
 	if (output->fd == STDOUT_FILENO)
-		return GT_OK;
+		return 0;
 	if (output->is_directory)
 		return commit_directory(output, message);
 	if (close(output->fd) != 0)
 		result = failed(message, "write", output->path);
 	output->fd = -1;
-	if (result == GT_OK && output->temporary[0] != '\0' &&
+	if (result == 0 && output->temporary[0] != '\0' &&
 	    rename(output->temporary, output->path) != 0)
 		result = failed(message, "make", output->path);
-	if (result != GT_OK && output->temporary[0] != '\0')
+	if (result != 0 && output->temporary[0] != '\0')
 		unlink(output->temporary);
 	return result;
 }

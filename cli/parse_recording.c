@@ -84,29 +84,29 @@ static int convert(struct gt_recording *recording, const char *path, const char 
 		gt_complain(NAME, "'%s' does not have when threads were off the CPU", path);
 		return GT_EXIT_FAILED;
 	}
-	if (gt_output_open(&output, to, &message) != GT_OK) {
+	if (gt_output_open(&output, to, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
 	error = gt_csv_writer_init(&writer, output.fd);
 	gt_progress_reading(recording, 1);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_calls_read(gt_recording_target(recording), no_sleep, write_row, &writer,
 				      &report);
 	gt_progress_end();
 	result = gt_look_tell(NAME, path, recording);
-	if (error == GT_OK && report.calls == 0 && report.without_return > 0) {
+	if (error == 0 && report.calls == 0 && report.without_return > 0) {
 		gt_complain(NAME,
 			    "'%s' is a recording of the tracer function, which records no "
 			    "durations; choose function_graph and record again",
 			    path);
 		goto abandon;
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_csv_writer_flush(&writer, &message);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_output_commit(&output, &message);
-	if (error != GT_OK) {
+	if (error != 0) {
 		if (writer.error != 0)
 			gt_complain(NAME, "cannot write '%s': %s", to, strerror(writer.error));
 		else if (error == GT_ENOMEM)
@@ -132,7 +132,7 @@ int gt_parse_recording(int fd, const char *path, const char *to, bool no_sleep, 
 
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	recording = gt_look_open(NAME, strcmp(path, "-") == 0 ? name : path);
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	int result = convert(recording, path, to, no_sleep, quiet);
 	gt_recording_close(recording);

@@ -176,24 +176,24 @@ static int convert(int fd, const char *path, const char *to, bool quiet)
 	int result = GT_EXIT_FAILED;
 	int error;
 
-	if (gt_output_open(&output, to, &message) != GT_OK) {
+	if (gt_output_open(&output, to, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
 	error = gt_csv_writer_init(&writer, output.fd);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_text_trace_create(&trace, write_row, &writer);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_text_trace_read(trace, fd, &message);
-	if (error != GT_OK) {
+	if (error != 0) {
 		complain_of(error, path, to, &message, &writer);
 		goto abandon;
 	}
 	result = judge(gt_text_trace_report(trace), path);
 	if (result != GT_EXIT_DONE)
 		goto abandon;
-	if (gt_csv_writer_flush(&writer, &message) != GT_OK ||
-	    gt_output_commit(&output, &message) != GT_OK) {
+	if (gt_csv_writer_flush(&writer, &message) != 0 ||
+	    gt_output_commit(&output, &message) != 0) {
 		complain_of(GT_EIO, to, to, &message, &writer);
 		result = GT_EXIT_FAILED;
 		goto abandon;

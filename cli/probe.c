@@ -129,7 +129,7 @@ static const char *text_of(struct lines *lines, uint32_t line, char *text, size_
 {
 	*text = '\0';
 	while (lines->source != NULL && lines->next <= line &&
-	       fgets(text, (int)size, lines->source)) {
+	       fgets(text, (int)size, lines->source) != NULL) {
 		const bool whole = strchr(text, '\n') != NULL;
 
 		lines->next += whole;

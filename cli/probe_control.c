@@ -120,7 +120,7 @@ static int read_all(const struct gt_probe_control *control, const char *name, ch
 /* "p:GROUP/EVENT PLACE ARGS": cut into its parts. False: it is another line. */
 static bool cut(char *line, char **group, char **event, char **place, char **arguments)
 {
-	char *colon = strchr(line, ':'), *slash = colon ? strchr(colon, '/') : NULL;
+	char *colon = strchr(line, ':'), *slash = colon != NULL ? strchr(colon, '/') : NULL;
 
 	if (slash == NULL)
 		return false;

@@ -128,7 +128,8 @@ static int parse_place(char *place, struct spec *spec, struct gt_message *messag
 		source->file = at + 1;
 	}
 	/* A file's name has a dot or a slash, a function's in C and C++ has neither. */
-	if (source->has_line && at == NULL && (strchr(place, '.') || strchr(place, '/')))
+	if (source->has_line && at == NULL &&
+	    (strchr(place, '.') != NULL || strchr(place, '/') != NULL))
 		source->file = place;
 	else
 		source->function = place;

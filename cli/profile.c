@@ -129,17 +129,17 @@ static int take_format(struct arguments *arguments, struct gt_message *message)
 	struct gt_proposal nearest = { .word = NULL };
 	const struct gt_counted_format *format = gt_counted_formats;
 
-	for (; format->name; format++) {
+	for (; format->name != NULL; format++) {
 		if (strcmp(format->name, optarg) == 0) {
 			arguments->to = format;
-			return GT_OK;
+			return 0;
 		}
 		gt_propose(&nearest, optarg, format->name);
 	}
 	return gt_fail(message, GT_EINVAL,
 		       "--to '%.80s' is none of clickhouse, otlp, prometheus%s%s%s", optarg,
-		       nearest.word ? "; did you mean '" : "", nearest.word ? nearest.word : "",
-		       nearest.word ? "'?" : "");
+		       nearest.word != NULL ? "; did you mean '" : "",
+		       nearest.word != NULL ? nearest.word : "", nearest.word != NULL ? "'?" : "");
 }
 
 /* Returns 0, or GT_EINVAL with the message. */
@@ -155,7 +155,7 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 	case OPTION_FOR:
 		return gt_value_time(optarg, 1000000000, &arguments->for_ns, message);
 	case OPTION_INTERVAL:
-		if (gt_value_time(optarg, 1000000000, &arguments->interval_ns, message) != GT_OK)
+		if (gt_value_time(optarg, 1000000000, &arguments->interval_ns, message) != 0)
 			return GT_EINVAL;
 		if (arguments->interval_ns >= LEAST_INTERVAL_NS)
 			break;
@@ -227,7 +227,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		.graph = calloc(words, sizeof(char *)),
 		.libs = calloc(words, sizeof(char *)),
 	};
-	if (!arguments->filter || !arguments->notrace || !arguments->graph || !arguments->libs) {
+	if (arguments->filter == NULL || arguments->notrace == NULL || arguments->graph == NULL ||
+	    arguments->libs == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
@@ -241,7 +242,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			return usage(message.text);
 	}
 	if (arguments->create_table) {
-		if (!arguments->to || !arguments->to->create_table)
+		if (arguments->to == NULL || arguments->to->create_table == NULL)
 			return usage("--create-table is of --to clickhouse");
 		return printf("%s;\n", arguments->to->create_table) > 0 && fflush(stdout) == 0
 			       ? GT_EXIT_DONE
@@ -253,9 +254,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return usage("the program to run is missing");
 	if (arguments->pid_count == 0 && arguments->children)
 		return usage("--children says what -P takes: a program that is run has none yet");
-	if (arguments->to && arguments->table.csv)
+	if (arguments->to != NULL && arguments->table.csv)
 		return usage("--format is of tables, and --to of something else: one of them");
-	if (arguments->output && strstr(arguments->output, "://") && !arguments->to)
+	if (arguments->output != NULL && strstr(arguments->output, "://") != NULL &&
+	    arguments->to == NULL)
 		return usage("a server takes the formats of --to, no tables");
 	if (arguments->pid_count == 0)
 		arguments->argv = argv + optind;
@@ -354,14 +356,14 @@ static bool by_intervals(const struct arguments *arguments)
 static int start_intervals(const struct arguments *arguments, struct gt_session *session,
 			   char program[PATH_MAX], struct gt_intervals **intervals)
 {
-	pid_t pid = arguments->argv ? gt_session_pid(session) : arguments->pids[0];
+	pid_t pid = arguments->argv != NULL ? gt_session_pid(session) : arguments->pids[0];
 	struct gt_message message = { "" };
 	struct gt_intervals_options options = {
 		.command = NAME,
 		.format = arguments->to,
 		.table = arguments->table,
 		.output = arguments->output,
-		.fd = arguments->argv ? STDERR_FILENO : STDOUT_FILENO,
+		.fd = arguments->argv != NULL ? STDERR_FILENO : STDOUT_FILENO,
 		.pid = (uint32_t)pid,
 		.program = program,
 	};
@@ -369,17 +371,17 @@ static int start_intervals(const struct arguments *arguments, struct gt_session 
 	ssize_t length;
 
 	/* Figures in another tool's format are not mixed with the program's messages. */
-	if (arguments->to)
+	if (arguments->to != NULL)
 		options.fd = STDOUT_FILENO;
 	if (options.table.limit == 0 && !options.table.csv)
 		options.table.limit = INTERVAL_ROWS;
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	length = readlink(link, program, PATH_MAX - 1);
 	program[length > 0 ? length : 0] = '\0';
-	if (length <= 0 && arguments->argv)
+	if (length <= 0 && arguments->argv != NULL)
 		snprintf(program, PATH_MAX, "%s", arguments->argv[0]);
-	if (gt_intervals_create(&options, intervals, &message) == GT_OK)
-		return GT_OK;
+	if (gt_intervals_create(&options, intervals, &message) == 0)
+		return 0;
 	gt_complain(NAME, "%s", message.text);
 	return GT_EIO;
 }
@@ -399,12 +401,12 @@ static int follow(const struct arguments *arguments, struct gt_session *session,
 		uint64_t now = gt_monotonic_ns();
 		bool late = arguments->for_ns != 0 && now - start >= arguments->for_ns;
 
-		if (intervals && arguments->interval_ns && !*left && *lost == GT_OK &&
+		if (intervals != NULL && arguments->interval_ns && !*left && *lost == 0 &&
 		    now - ticked >= arguments->interval_ns) {
 			ticked = now;
 			*lost = gt_intervals_tick(intervals, session, false);
 		}
-		late |= *lost != GT_OK;
+		late |= *lost != 0;
 
 		if (!*left && (late || (attached && (signal != 0 || gt_run_interrupted)))) {
 			struct gt_message why = { "" };
@@ -467,14 +469,15 @@ static int run(const struct arguments *arguments)
 	struct gt_intervals *intervals = NULL;
 	char *program = NULL, path[PATH_MAX];
 	bool left = false;
-	int state, error, status = 0, lost = GT_OK;
-	int code = arguments->argv ? gt_run_find_program(NAME, arguments->argv[0], &program) : 0;
+	int state, error, status = 0, lost = 0;
+	int code = arguments->argv != NULL ? gt_run_find_program(NAME, arguments->argv[0], &program)
+					   : 0;
 
 	free(program);
 	if (code != 0)
 		return code;
 	gt_run_handle_signals();
-	gt_progress_waiting(arguments->argv ? "getting the program ready" : "attaching");
+	gt_progress_waiting(arguments->argv != NULL ? "getting the program ready" : "attaching");
 	error = gt_session_start(&options, &session, &message);
 	gt_progress_end();
 	if (error != 0) {
@@ -490,16 +493,16 @@ static int run(const struct arguments *arguments)
 		gt_complain(NAME, "%s", message.text);
 	if (!by_intervals(arguments))
 		error = finish(arguments, session);
-	else if (lost == GT_OK)
+	else if (lost == 0)
 		error = gt_intervals_tick(intervals, session, true);
 	else
 		error = lost;
 	if (error == GT_ENOENT) /* the reader has closed the pipe */
-		error = GT_OK;
+		error = 0;
 	if (by_intervals(arguments))
 		say_lost(session);
 	say_untraced(session);
-	if (intervals)
+	if (intervals != NULL)
 		gt_intervals_destroy(intervals);
 	if (arguments->argv != NULL)
 		status = gt_run_wait(session);

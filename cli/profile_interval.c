@@ -53,7 +53,7 @@ static uint64_t now_ns(void)
 
 static bool is_url(const char *output)
 {
-	return output && strstr(output, "://");
+	return output != NULL && strstr(output, "://") != NULL;
 }
 
 static int open_push(struct gt_intervals *intervals, struct gt_message *message)
@@ -61,11 +61,11 @@ static int open_push(struct gt_intervals *intervals, struct gt_message *message)
 	const struct gt_counted_format *format = intervals->options.format;
 	char path[512];
 
-	if (!format)
+	if (format == NULL)
 		return gt_fail(message, GT_EINVAL, "a server takes the formats of --to, no tables");
 	/* Only the format's own text has a place for a host's name. */
 	const char *mark = strstr(format->path, "%s");
-	if (mark)
+	if (mark != NULL)
 		snprintf(path, sizeof(path), "%.*s%s%s", (int)(mark - format->path), format->path,
 			 intervals->host, mark + 2);
 	else
@@ -79,10 +79,10 @@ int gt_intervals_create(const struct gt_intervals_options *options, struct gt_in
 {
 	struct gt_intervals *intervals = calloc(1, sizeof(*intervals));
 	const char *output = options->output;
-	int error = GT_OK;
+	int error = 0;
 
 	*made = NULL;
-	if (!intervals)
+	if (intervals == NULL)
 		return gt_fail(message, GT_ENOMEM, "out of memory");
 	intervals->options = *options;
 	intervals->fd = options->fd;
@@ -90,9 +90,9 @@ int gt_intervals_create(const struct gt_intervals_options *options, struct gt_in
 	gethostname(intervals->host, sizeof(intervals->host) - 1);
 	if (is_url(output)) {
 		error = open_push(intervals, message);
-	} else if (output && strcmp(output, "-") == 0) {
+	} else if (output != NULL && strcmp(output, "-") == 0) {
 		intervals->fd = STDOUT_FILENO;
-	} else if (output && !(options->format && options->format->whole)) {
+	} else if (output != NULL && !(options->format != NULL && options->format->whole)) {
 		intervals->fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 		intervals->own_fd = intervals->fd >= 0;
 		if (intervals->fd < 0) {
@@ -100,7 +100,7 @@ int gt_intervals_create(const struct gt_intervals_options *options, struct gt_in
 			error = GT_EIO;
 		}
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		*made = intervals;
 	else
 		gt_intervals_destroy(intervals);
@@ -114,16 +114,16 @@ static const char *build_of(struct gt_intervals *intervals, const char *path)
 	const uint8_t *id;
 	uint32_t bytes;
 
-	for (one = intervals->builds; one; one = one->next)
+	for (one = intervals->builds; one != NULL; one = one->next)
 		if (strcmp(one->object, path) == 0)
 			return one->id;
 	one = calloc(1, sizeof(*one) + strlen(path) + 1);
-	if (!one)
+	if (one == NULL)
 		return "";
 	strcpy(one->object, path);
 	one->next = intervals->builds;
 	intervals->builds = one;
-	if (gt_object_open(path, &object, NULL) != GT_OK)
+	if (gt_object_open(path, &object, NULL) != 0)
 		return one->id;
 	bytes = gt_object_build_id(object, &id);
 	for (uint32_t i = 0; i < bytes && 2 * i + 2 < BUILD_BYTES; i++)
@@ -137,13 +137,13 @@ static int take(struct gt_intervals *intervals, const struct gt_profile_row *row
 	struct gt_counted_row *counted = calloc(count + 1u, sizeof(*counted));
 	int error;
 
-	if (!counted)
+	if (counted == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
 		counted[i] = (struct gt_counted_row){
 			.function = rows[i].named.name,
 			.object = rows[i].named.object,
-			.build = intervals->options.format
+			.build = intervals->options.format != NULL
 					 ? build_of(intervals, rows[i].named.object)
 					 : "",
 			.calls = rows[i].hits,
@@ -165,12 +165,12 @@ static int write_table(struct gt_intervals *intervals, uint64_t to_ns)
 	char *text = NULL, clock[32] = "";
 	size_t bytes = 0;
 	uint32_t count = 0;
-	FILE *memory = rows ? open_memstream(&text, &bytes) : NULL;
+	FILE *memory = rows != NULL ? open_memstream(&text, &bytes) : NULL;
 	time_t seconds = (time_t)(to_ns / 1000000000);
 	struct tm local;
 	int error;
 
-	if (!memory) {
+	if (memory == NULL) {
 		free(rows);
 		return GT_ENOMEM;
 	}
@@ -190,7 +190,7 @@ static int write_table(struct gt_intervals *intervals, uint64_t to_ns)
 	table.no_head = intervals->begun;
 	table.from_ns = intervals->from_ns;
 	table.to_ns = to_ns;
-	if (!table.csv && localtime_r(&seconds, &local))
+	if (!table.csv && localtime_r(&seconds, &local) != NULL)
 		strftime(clock, sizeof(clock), "%H:%M:%S", &local);
 	if (!table.csv)
 		fprintf(memory, "%s%s, the last %.1f s%s\n", intervals->begun ? "\n" : "", clock,
@@ -231,15 +231,15 @@ static int write_whole(struct gt_intervals *intervals, const struct gt_out *out)
 	struct gt_output output;
 	int error = gt_output_open(&output, intervals->options.output, &message);
 
-	if (error == GT_OK && gt_look_write(output.fd, out->buffer, out->used) < 0) {
+	if (error == 0 && gt_look_write(output.fd, out->buffer, out->used) < 0) {
 		gt_message_set(&message, "cannot write '%s': %s", intervals->options.output,
 			       strerror(errno));
 		gt_output_abandon(&output);
 		error = GT_EIO;
-	} else if (error == GT_OK) {
+	} else if (error == 0) {
 		error = gt_output_commit(&output, &message);
 	}
-	if (error != GT_OK)
+	if (error != 0)
 		gt_complain(intervals->options.command, "%s", message.text);
 	return error;
 }
@@ -250,7 +250,7 @@ static int write_stream(struct gt_intervals *intervals, const struct gt_out *out
 
 	if (error == 1)
 		return GT_ENOENT;
-	if (error != GT_OK)
+	if (error != 0)
 		gt_complain(intervals->options.command, "cannot write: %s", strerror(errno));
 	return error;
 }
@@ -294,7 +294,7 @@ static int push(struct gt_intervals *intervals, const struct gt_out *out, uint64
 	const struct gt_counted_format *format = intervals->options.format;
 	bool sent;
 
-	intervals->makes = !intervals->made && format->create_table &&
+	intervals->makes = !intervals->made && format->create_table != NULL &&
 			   gt_push_has_default_path(intervals->push);
 	if (intervals->makes) {
 		sent = gt_push_start(intervals->push, "POST", "/", format->create_table,
@@ -304,7 +304,7 @@ static int push(struct gt_intervals *intervals, const struct gt_out *out, uint64
 		sent = gt_push_start(intervals->push, format->whole ? "PUT" : "POST", NULL,
 				     out->buffer, out->used);
 	}
-	return sent ? GT_OK : GT_ENOMEM;
+	return sent ? 0 : GT_ENOMEM;
 }
 
 /* Sends what is left, and waits for its end. */
@@ -320,8 +320,8 @@ static int push_last(struct gt_intervals *intervals, const struct gt_out *out, u
 		look_at_push(intervals);
 		if (!again || intervals->fails)
 			break;
-	} while (error == GT_OK);
-	return error == GT_OK && intervals->fails ? GT_EIO : error;
+	} while (error == 0);
+	return error == 0 && intervals->fails ? GT_EIO : error;
 }
 
 static int deliver(struct gt_intervals *intervals, struct gt_session *session, uint64_t to_ns,
@@ -333,14 +333,15 @@ static int deliver(struct gt_intervals *intervals, struct gt_session *session, u
 	int error;
 
 	about(intervals, session, to_ns, &run);
-	if (gt_out_init_memory(&out) != GT_OK)
+	if (gt_out_init_memory(&out) != 0)
 		return GT_ENOMEM;
 	options->format->put(&intervals->counted, &run, &out);
 	if (out.error)
 		error = GT_ENOMEM;
-	else if (intervals->push)
+	else if (intervals->push != NULL)
 		error = last ? push_last(intervals, &out, to_ns) : push(intervals, &out, to_ns);
-	else if (options->format->whole && options->output && strcmp(options->output, "-") != 0)
+	else if (options->format->whole && options->output != NULL &&
+		 strcmp(options->output, "-") != 0)
 		error = write_whole(intervals, &out);
 	else
 		error = write_stream(intervals, &out);
@@ -355,35 +356,35 @@ int gt_intervals_tick(struct gt_intervals *intervals, struct gt_session *session
 	uint32_t count;
 	int error;
 
-	if (intervals->push && last)
+	if (intervals->push != NULL && last)
 		gt_push_wait(intervals->push);
 	/* With a slow server the interval gets longer. */
-	if (intervals->push && !look_at_push(intervals))
-		return GT_OK;
+	if (intervals->push != NULL && !look_at_push(intervals))
+		return 0;
 	error = gt_session_profile(session, 0, false, &rows, &count);
-	if (error == GT_OK)
+	if (error == 0)
 		error = take(intervals, rows, count);
 	free(rows);
-	if (error == GT_OK)
-		error = intervals->options.format ? deliver(intervals, session, to_ns, last)
-						  : write_table(intervals, to_ns);
+	if (error == 0)
+		error = intervals->options.format != NULL ? deliver(intervals, session, to_ns, last)
+							  : write_table(intervals, to_ns);
 	if (error == GT_ENOMEM)
 		gt_complain(intervals->options.command, "out of memory");
-	if (error != GT_OK || intervals->push)
+	if (error != 0 || intervals->push != NULL)
 		return error;
 	intervals->begun = true;
 	intervals->from_ns = to_ns;
 	gt_counted_next(&intervals->counted);
-	return GT_OK;
+	return 0;
 }
 
 void gt_intervals_destroy(struct gt_intervals *intervals)
 {
-	if (intervals->push)
+	if (intervals->push != NULL)
 		gt_push_destroy(intervals->push);
 	if (intervals->own_fd)
 		close(intervals->fd);
-	while (intervals->builds) {
+	while (intervals->builds != NULL) {
 		struct build *next = intervals->builds->next;
 
 		free(intervals->builds);

@@ -102,7 +102,7 @@ void gt_progress_start(const char *what, uint64_t total, const char *unit)
 	const char *term = getenv("TERM");
 
 	gt_progress_end();
-	if (!isatty(STDERR_FILENO) || !term || strcmp(term, "dumb") == 0)
+	if (!isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0)
 		return;
 	snprintf(progress.what, sizeof(progress.what), "%s", what);
 	progress.unit = unit;
@@ -138,7 +138,7 @@ void gt_progress_end(void)
 		pthread_join(progress.thread, NULL);
 		progress.waits = progress.over = false;
 	}
-	if (progress.target)
+	if (progress.target != NULL)
 		progress.target->ring = progress.ring;
 	progress.target = NULL;
 	gt_progress_wipe();

@@ -48,7 +48,7 @@ void gt_propose(struct gt_proposal *proposal, const char *word, const char *know
 	/* With more than three changes, or in more than half of the word, it is another word. */
 	if (distance > 3 || distance * 2 > length)
 		return;
-	if (proposal->word && distance >= proposal->distance)
+	if (proposal->word != NULL && distance >= proposal->distance)
 		return;
 	proposal->word = known;
 	proposal->distance = distance;
@@ -65,10 +65,10 @@ int gt_next_option(int argc, char **argv, const char *letters, const struct opti
 	/* An option may be followed by its value. */
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(argv[optind - 1] + 2, "="),
 		 argv[optind - 1] + 2);
-	for (; options->name; options++)
+	for (; options->name != NULL; options++)
 		gt_propose(&proposal, word, options->name);
 	/* getopt itself has reported an abbreviation that fits several options. */
-	if (proposal.word && strncmp(word, proposal.word, strlen(word)) != 0)
+	if (proposal.word != NULL && strncmp(word, proposal.word, strlen(word)) != 0)
 		fprintf(stderr, "%s: did you mean '--%s'?\n", argv[0], proposal.word);
 	return option;
 }

@@ -43,7 +43,7 @@ int gt_push_create(const char *url, const char *path, const char *content_type,
 	const char *at = url + 7;
 	size_t host = strcspn(at, ":/?"), digits = 0;
 
-	if (!push)
+	if (push == NULL)
 		return gt_fail(message, GT_ENOMEM, "out of memory");
 	if (strncmp(url, "http://", 7) != 0 || host == 0 || host >= sizeof(push->host))
 		goto invalid;
@@ -71,8 +71,8 @@ int gt_push_create(const char *url, const char *path, const char *content_type,
 		push->path = NULL;
 	push->content_type = content_type;
 	*made = push;
-	if (push->path)
-		return GT_OK;
+	if (push->path != NULL)
+		return 0;
 	gt_message_set(message, "out of memory");
 	free(push);
 	return GT_ENOMEM;
@@ -137,7 +137,7 @@ static int connect_to(struct gt_push *push, uint64_t until)
 		gt_message_set(&push->why, "%s: %s", push->host, gai_strerror(error));
 		return -1;
 	}
-	for (struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+	for (struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next)
 		fd = connect_one(at, until);
 	if (fd < 0)
 		gt_message_set(&push->why, "cannot connect to %s:%s: %s", push->host, push->port,
@@ -205,7 +205,7 @@ static void *deliver(void *data)
 		else if (!push->took) {
 			const char *body = strstr(answer, "\r\n\r\n");
 
-			body = body && body[4] ? body + 4 : answer + 9;
+			body = body != NULL && body[4] ? body + 4 : answer + 9;
 			gt_message_set(&push->why, "%s:%s answers %d: %.*s", push->host, push->port,
 				       status, (int)strcspn(body, "\r\n"), body);
 		}
@@ -239,7 +239,7 @@ bool gt_push_start(struct gt_push *push, const char *method, const char *path, c
 		return false;
 	}
 	char *grown = realloc(push->request, (size_t)head + bytes + 1);
-	if (!grown)
+	if (grown == NULL)
 		return false;
 	push->request = grown;
 	memcpy(grown + head, body, bytes);

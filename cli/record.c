@@ -338,7 +338,7 @@ static int prepare_page(void *user, struct gt_page_options *options)
 	struct timespec now = { 0 };
 	int error = need_live(recording, &control, &message);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	clock_gettime(CLOCK_REALTIME, &now);
 	*options = (struct gt_page_options){
@@ -351,7 +351,7 @@ static int prepare_page(void *user, struct gt_page_options *options)
 			.realtime_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
 		},
 	};
-	return GT_OK;
+	return 0;
 }
 
 /* A browser cannot open a page at a Unix socket. */

@@ -35,7 +35,7 @@ int gt_record_kernel_create(const struct gt_record_options *options,
 	struct gt_message message = { "" };
 	int error = gt_kernel_tracer_create(&kernel, tracer, &message);
 
-	if (error == GT_OK)
+	if (error == 0)
 		return 0;
 	if (error == GT_ENOMEM)
 		gt_complain(NAME, "no memory");
@@ -51,9 +51,9 @@ int gt_record_kernel_start(struct gt_kernel_tracer *tracer, struct gt_file_write
 
 	if (tracer == NULL)
 		return 0;
-	if (gt_kernel_tracer_describe(tracer, writer) != GT_OK)
+	if (gt_kernel_tracer_describe(tracer, writer) != 0)
 		gt_message_set(&message, "%s", gt_file_writer_error(writer));
-	else if (gt_kernel_tracer_start(tracer, &message) == GT_OK)
+	else if (gt_kernel_tracer_start(tracer, &message) == 0)
 		return 0;
 	gt_complain(NAME, "%s", message.text);
 	return GT_EXIT_FAILED;

@@ -90,7 +90,7 @@ static bool read_known(struct taking *taking, struct gt_recording *recording)
 	if (taking->known == NULL)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		if (target->ring->writer(target, i, &writer) == GT_OK)
+		if (target->ring->writer(target, i, &writer) == 0)
 			taking->known[taking->count++] =
 				(struct known){ writer.generation, writer.next };
 	taking->writers = (uint32_t)taking->count;
@@ -106,7 +106,7 @@ static struct gt_recording *open_recording(const struct gt_leftover *leftover)
 	const struct gt_clock *clock;
 	struct gt_message message;
 
-	if (path[0] != '/' || gt_recording_open(path, &recording, &message) != GT_OK)
+	if (path[0] != '/' || gt_recording_open(path, &recording, &message) != 0)
 		return NULL;
 	clock = &gt_recording_target(recording)->clock;
 	if (!gt_recording_info(recording)->ended && clock->tsc_base == gt_leftover_tsc(leftover) &&
@@ -168,14 +168,14 @@ static void take(pid_t pid, struct gt_leftover *leftover, struct gt_recording *r
 	bool done = false;
 
 	if (read_known(&taking, recording) &&
-	    gt_file_writer_create(&file, &writer, &message) == GT_OK) {
+	    gt_file_writer_create(&file, &writer, &message) == 0) {
 		taking.file = gt_file_writer_sink(writer);
-		done = gt_leftover_give(leftover, &sink, &calls, &message) == GT_OK;
+		done = gt_leftover_give(leftover, &sink, &calls, &message) == 0;
 		if (done) {
 			tell(pid, file.path, calls);
 			tell_missing(&taking, gt_leftover_writers(leftover), file.path, writer);
 		}
-		if (gt_file_writer_flush(writer) != GT_OK) {
+		if (gt_file_writer_flush(writer) != 0) {
 			gt_message_set(&message, "%s", gt_file_writer_error(writer));
 			done = false;
 		}
@@ -197,7 +197,7 @@ void gt_record_take_left(const pid_t *pids, size_t count)
 		struct gt_recording *recording;
 
 		/* if it cannot be read, attaching reports why */
-		if (gt_leftover_read(pids[i], &leftover, &message) != GT_OK || leftover == NULL)
+		if (gt_leftover_read(pids[i], &leftover, &message) != 0 || leftover == NULL)
 			continue;
 		recording = open_recording(leftover);
 		if (recording != NULL)

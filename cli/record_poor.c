@@ -37,7 +37,7 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	if (!enabled)
 		return 0;
 	names->functions++;
-	names->nameless += plus && plus[3 + strspn(plus + 3, "0123456789abcdef")] == '\0';
+	names->nameless += plus != NULL && plus[3 + strspn(plus + 3, "0123456789abcdef")] == '\0';
 	return 0;
 }
 
@@ -79,7 +79,7 @@ static void package_of(const char *path, char *package, size_t bytes)
 
 	ask_dpkg(path, line, sizeof(line));
 	snprintf(package, bytes, "%.*s", (int)strcspn(line, ":,"), line);
-	if (strchr(package, ' '))
+	if (strchr(package, ' ') != NULL)
 		package[0] = '\0'; /* the line is "diversion by …" */
 }
 
@@ -125,7 +125,7 @@ static void say_nameless(const struct gt_record_names *names, const char *progra
 		"graftrace: %" PRIu64 " of %" PRIu64
 		" traced functions have no name, as '%s' is stripped: %s",
 		names->nameless, names->functions, program, where);
-	if (servers && *servers)
+	if (servers != NULL && *servers)
 		fprintf(stderr, "; `debuginfod-find debuginfo %s` asks for them", program);
 	fputc('\n', stderr);
 }
@@ -154,14 +154,15 @@ static unsigned find_libraries(const char *program, char *names, size_t bytes, c
 	struct gt_message message;
 	unsigned count = 0;
 
-	if (gt_object_open_names(program, &object, &message) != GT_OK)
+	if (gt_object_open_names(program, &object, &message) != 0)
 		return 0;
-	if (gt_libraries_find(object, &libraries, &message) == GT_OK)
+	if (gt_libraries_find(object, &libraries, &message) == 0)
 		for (uint32_t i = 0; i < libraries.count && count < LIBRARIES_MAX; i++) {
 			const char *name = libraries.list[i].name;
 			size_t used = strlen(names);
 
-			if (!libraries.list[i].system || is_runtime(name) || strchr(name, '/'))
+			if (!libraries.list[i].system || is_runtime(name) ||
+			    strchr(name, '/') != NULL)
 				continue;
 			snprintf(names + used, bytes - used, "%s%s", count ? ", " : "", name);
 			if (!count++)
@@ -198,9 +199,10 @@ void gt_record_report_poor(const struct gt_record_names *names,
 {
 	const struct gt_session_choice *choice = &options->choice;
 	bool is_nameless = names->functions && names->nameless * 2 > names->functions;
-	bool chosen = choice->tracer == GRAFTRACE_TRACER_NOP || choice->filter[0] ||
-		      choice->graph[0] || choice->libraries || choice->libcalls ||
-		      choice->library_globs[0] || choice->threshold_ns || choice->max_graph_depth;
+	bool chosen = choice->tracer == GRAFTRACE_TRACER_NOP || choice->filter[0] != NULL ||
+		      choice->graph[0] != NULL || choice->libraries || choice->libcalls ||
+		      choice->library_globs[0] != NULL || choice->threshold_ns ||
+		      choice->max_graph_depth;
 
 	if (chosen)
 		return;

@@ -108,7 +108,8 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 /* Does it have characters of regular expressions, which a glob takes as they are? */
 static bool is_expression(const char *glob)
 {
-	return strstr(glob, ".*") || strstr(glob, ".+") || strpbrk(glob, "^$|()");
+	return strstr(glob, ".*") != NULL || strstr(glob, ".+") != NULL ||
+	       strpbrk(glob, "^$|()") != NULL;
 }
 
 static void say_unmatched(const struct gt_record_options *options, const struct survey *survey)

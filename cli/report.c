@@ -172,7 +172,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 	optind = 1;
 	while ((option = gt_next_option(argc, argv, "i:s:t:g:h", options)) != -1) {
-		int chosen = GT_OK;
+		int chosen = 0;
 		switch (option) {
 		case 'i':
 			input = optarg;
@@ -269,20 +269,20 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	}
 	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return 1 + GT_EXIT_USAGE;
-	if (input || optind < argc)
-		arguments->path = input ? input : argv[optind];
-	if (arguments->spread && arguments->style.format == GT_REPORT_CSV) {
+	if (input != NULL || optind < argc)
+		arguments->path = input != NULL ? input : argv[optind];
+	if (arguments->spread != NULL && arguments->style.format == GT_REPORT_CSV) {
 		gt_complain(NAME, "--hist is text or json");
 		return 1 + gt_usage_error(NAME);
 	}
-	if (arguments->html && arguments->parts) {
+	if (arguments->html != NULL && arguments->parts) {
 		gt_complain(NAME, "--html is of the whole recording");
 		return 1 + gt_usage_error(NAME);
 	}
 	if (gt_look_color(arguments->color, STDOUT_FILENO, &arguments->style.color, &message) !=
-		    GT_OK ||
+		    0 ||
 	    gt_look_names(arguments->names, STDOUT_FILENO, &arguments->style.brief, &message) !=
-		    GT_OK) {
+		    0) {
 		gt_complain(NAME, "%s", message.text);
 		return 1 + gt_usage_error(NAME);
 	}
@@ -328,17 +328,16 @@ static int add_events(const struct arguments *arguments, struct gt_recording *re
 	size_t event_bytes;
 	char *events, *whole;
 
-	if (gt_events_count(gt_recording_target(recording), &options, &events, &event_bytes) !=
-	    GT_OK)
+	if (gt_events_count(gt_recording_target(recording), &options, &events, &event_bytes) != 0)
 		return GT_ENOMEM;
 	whole = realloc(*text, *bytes + event_bytes + 1);
-	if (whole) {
+	if (whole != NULL) {
 		memcpy(whole + *bytes, events, event_bytes + 1);
 		*text = whole;
 		*bytes += event_bytes;
 	}
 	free(events);
-	return whole ? GT_OK : GT_ENOMEM;
+	return whole != NULL ? 0 : GT_ENOMEM;
 }
 
 static int print(const struct arguments *arguments, struct gt_recording *recording,
@@ -347,11 +346,11 @@ static int print(const struct arguments *arguments, struct gt_recording *recordi
 	char *text;
 	size_t bytes;
 
-	if ((arguments->spread ? gt_report_format_spread : gt_report_format)(
-		    report, &arguments->style, &text, &bytes) != GT_OK ||
-	    (arguments->style.format == GT_REPORT_TEXT && !arguments->spread &&
+	if ((arguments->spread != NULL ? gt_report_format_spread : gt_report_format)(
+		    report, &arguments->style, &text, &bytes) != 0 ||
+	    (arguments->style.format == GT_REPORT_TEXT && arguments->spread == NULL &&
 	     gt_recording_info(recording)->events != 0 &&
-	     add_events(arguments, recording, &text, &bytes) != GT_OK)) {
+	     add_events(arguments, recording, &text, &bytes) != 0)) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -365,7 +364,7 @@ static int print_events(const struct arguments *arguments, struct gt_recording *
 	char *text;
 	size_t bytes;
 
-	if (gt_events_count(gt_recording_target(recording), &options, &text, &bytes) != GT_OK) {
+	if (gt_events_count(gt_recording_target(recording), &options, &text, &bytes) != 0) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -387,7 +386,7 @@ static int print_rests(const struct arguments *arguments, struct gt_recording *r
 		return GT_EXIT_USAGE;
 	}
 	if (gt_rests_report(gt_recording_target(recording),
-			    arguments->style.format == GT_REPORT_CSV, &text, &bytes) != GT_OK) {
+			    arguments->style.format == GT_REPORT_CSV, &text, &bytes) != 0) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -456,14 +455,14 @@ static const char *why_empty(const struct arguments *arguments)
 {
 	const struct gt_report_options *wanted = &arguments->wanted;
 
-	if (arguments->spread)
+	if (arguments->spread != NULL)
 		return "no function that matches --hist has calls that are left";
 	if (wanted->by == GT_REPORT_CALLER)
 		return "no function that matches was called";
 	if (wanted->by == GT_REPORT_CALLEE)
 		return "no function that matches has called a recorded one";
-	if (wanted->tid || wanted->pid || wanted->graph || wanted->least_ns || wanted->from_ns ||
-	    wanted->to_ns)
+	if (wanted->tid || wanted->pid || wanted->graph != NULL || wanted->least_ns ||
+	    wanted->from_ns || wanted->to_ns)
 		return "no call is left by --tid, --pid, --graph, --min and --time";
 	return "no call was recorded";
 }
@@ -490,12 +489,12 @@ int gt_cmd_report(int argc, char **argv)
 
 	if (result != 0)
 		return result - 1;
-	if (arguments.html)
+	if (arguments.html != NULL)
 		return write_html(&arguments);
 	struct gt_recording *recording = gt_look_open_parts(NAME, arguments.path, arguments.parts);
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
-	if (arguments.wanted.of &&
+	if (arguments.wanted.of != NULL &&
 	    gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_FUNCTION) {
 		gt_complain(NAME,
 			    "'%s': the tracer function does not record who called whom; "
@@ -525,7 +524,7 @@ int gt_cmd_report(int argc, char **argv)
 	int made = gt_report_make(gt_recording_target(recording), &arguments.wanted, &report,
 				  &message);
 	gt_progress_end();
-	if (made != GT_OK) {
+	if (made != 0) {
 		gt_complain(NAME, "'%s': %s", arguments.path, message.text);
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
@@ -540,7 +539,7 @@ int gt_cmd_report(int argc, char **argv)
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
 	}
-	if (arguments.spread)
+	if (arguments.spread != NULL)
 		gt_report_keep(report, arguments.spread);
 	gt_report_sort(report, arguments.sort);
 	if (report->row_count == 0)

@@ -145,7 +145,7 @@ static int check_interpreter(const char *command, const char *name, const char *
 	if (path[0] == '\0' || access(path, F_OK) == 0)
 		return 0;
 	gt_complain(command, "cannot run '%s': its first line asks for '%s', which is not there%s",
-		    name, path, strchr(path, '\r') ? " (the line ends as on Windows)" : "");
+		    name, path, strchr(path, '\r') != NULL ? " (the line ends as on Windows)" : "");
 	return GT_RUN_NO_PROGRAM;
 }
 

@@ -77,7 +77,7 @@ static int default_output(const char *path, char *out, size_t size)
 
 	if (len > 4 && strcmp(base + len - 4, ".csv") == 0)
 		len -= 4;
-	return snprintf(out, size, "%.*s.html", (int)len, base) < (int)size ? GT_OK : GT_EINVAL;
+	return snprintf(out, size, "%.*s.html", (int)len, base) < (int)size ? 0 : GT_EINVAL;
 }
 
 static void tell_bad(const struct gt_csv_report *report, const char *path)
@@ -136,17 +136,17 @@ static int read_rows(int fd, const char *path, struct sums *sums, struct gt_csv_
 	if (sums->error == GT_ENOSPC)
 		gt_complain(NAME, "'%s' has more distinct functions or threads than %u", path,
 			    GT_BREAKDOWN_ENTRIES_MAX);
-	else if (sums->error != GT_OK || error == GT_ENOMEM)
+	else if (sums->error != 0 || error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
-	else if (error != GT_OK)
+	else if (error != 0)
 		gt_complain(NAME, "'%s': %s", path, message.text);
 	else
 		tell_bad(report, path);
-	if (error == GT_OK && report->rows == 0 && report->bad.count > 0) {
+	if (error == 0 && report->rows == 0 && report->bad.count > 0) {
 		gt_complain(NAME, "'%s' has no row that can be read", path);
 		return GT_EXIT_FAILED;
 	}
-	return error == GT_OK && sums->error == GT_OK ? GT_EXIT_DONE : GT_EXIT_FAILED;
+	return error == 0 && sums->error == 0 ? GT_EXIT_DONE : GT_EXIT_FAILED;
 }
 
 static int write_page(const struct sums *sums, const char *path, const char *to, uint64_t bad)
@@ -154,17 +154,17 @@ static int write_page(const struct sums *sums, const char *path, const char *to,
 	struct gt_message message = { "" };
 	struct gt_output output;
 
-	if (gt_output_open(&output, to, &message) != GT_OK) {
+	if (gt_output_open(&output, to, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
 	if (gt_html_write_breakdown(output.fd, &sums->breakdown, base_name(path), bad, &message) !=
-	    GT_OK) {
+	    0) {
 		gt_complain(NAME, "'%s': %s", to, message.text);
 		gt_output_abandon(&output);
 		return GT_EXIT_FAILED;
 	}
-	if (gt_output_commit(&output, &message) != GT_OK) {
+	if (gt_output_commit(&output, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		return GT_EXIT_FAILED;
 	}
@@ -174,10 +174,10 @@ static int write_page(const struct sums *sums, const char *path, const char *to,
 static int make_page(int fd, const char *path, const char *to, bool show)
 {
 	struct gt_csv_report report;
-	struct sums sums = { .error = GT_OK };
+	struct sums sums = { .error = 0 };
 	int result;
 
-	if (gt_breakdown_init(&sums.breakdown) != GT_OK) {
+	if (gt_breakdown_init(&sums.breakdown) != 0) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -223,7 +223,7 @@ int gt_cmd_runtime_breakdown(int argc, char **argv)
 			   "one CSV at a time"))
 		return GT_EXIT_USAGE;
 	if (to == NULL) {
-		if (default_output(argv[optind], name, sizeof name) != GT_OK) {
+		if (default_output(argv[optind], name, sizeof name) != 0) {
 			gt_complain(NAME, "the name is too long; choose another one with -o");
 			return GT_EXIT_FAILED;
 		}

@@ -56,7 +56,7 @@ static const struct option options[] = {
 static int prepare_page(void *user, struct gt_page_options *options)
 {
 	*options = *(const struct gt_page_options *)user;
-	return GT_OK;
+	return 0;
 }
 
 /* Serves until one of the signals comes. */
@@ -145,10 +145,10 @@ int gt_cmd_serve(int argc, char **argv)
 	}
 	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return GT_EXIT_USAGE;
-	if (input || optind < argc)
-		path = input ? input : argv[optind];
+	if (input != NULL || optind < argc)
+		path = input != NULL ? input : argv[optind];
 	recording = gt_look_open(NAME, path);
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(NAME, "%s: %s", path, problem);

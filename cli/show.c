@@ -163,7 +163,7 @@ static void say_option(const char *name, struct gt_message *message)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		gt_propose(&nearest, bare, names[i]);
-	if (nearest.word)
+	if (nearest.word != NULL)
 		gt_message_set(message, "there is no option '%s'; did you mean '%s%s'?", name,
 			       bare == name ? "" : "no", nearest.word);
 	else
@@ -185,7 +185,7 @@ static int set_option(struct arguments *arguments, const char *name, struct gt_m
 	 * there are none. */
 	if (!bit &&
 	    (strcmp(name, "funcgraph-overrun") == 0 || strcmp(name, "nofuncgraph-overrun") == 0))
-		return GT_OK;
+		return 0;
 	if (!bit) {
 		say_option(name, message);
 		return GT_EINVAL;
@@ -194,7 +194,7 @@ static int set_option(struct arguments *arguments, const char *name, struct gt_m
 		arguments->text_options |= bit;
 	else
 		arguments->text_options &= ~bit;
-	return GT_OK;
+	return 0;
 }
 
 /* Returns 0, or an exit code + 1 if the command is to end now. */
@@ -207,7 +207,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 	optind = 1;
 	while ((option = gt_next_option(argc, argv, "i:O:t:g:D:h", options)) != -1) {
-		int error = GT_OK;
+		int error = 0;
 		switch (option) {
 		case 'i':
 			input = optarg;
@@ -295,15 +295,15 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		default:
 			return 1 + gt_usage_error(NAME);
 		}
-		if (error != GT_OK) {
+		if (error != 0) {
 			gt_complain(NAME, "%s", message.text);
 			return 1 + gt_usage_error(NAME);
 		}
 	}
 	if (gt_one_operand(NAME, argc - optind + (input != NULL), NULL, "one recording at a time"))
 		return 1 + GT_EXIT_USAGE;
-	if (input || optind < argc)
-		arguments->path = input ? input : argv[optind];
+	if (input != NULL || optind < argc)
+		arguments->path = input != NULL ? input : argv[optind];
 	return 0;
 }
 
@@ -326,7 +326,7 @@ static int print(struct gt_text *text, int fd, bool *shown)
 	bool begins = true;
 	int64_t bytes;
 
-	if (!buffer) {
+	if (buffer == NULL) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -354,7 +354,7 @@ static bool is_known(struct gt_recording *recording, bool times)
 
 	if (times ? gt_target_has_off_cpu(target)
 		  : gt_recording_info(recording)->has_switches ||
-			    (target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0))
+			    (target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0))
 		return true;
 	gt_complain(NAME, "this recording does not have when threads were off the CPU");
 	return false;
@@ -364,7 +364,8 @@ static const char *why_empty(const struct arguments *arguments)
 {
 	const struct gt_filter *filter = &arguments->filter;
 
-	if (filter->tid || filter->graph || filter->from_ns || filter->to_ns || arguments->least_ns)
+	if (filter->tid || filter->graph != NULL || filter->from_ns || filter->to_ns ||
+	    arguments->least_ns)
 		return "no call is left by --tid, --graph, --min and --time: 'graftrace report' "
 		       "lists "
 		       "the functions, 'graftrace report --by thread' the threads";
@@ -396,7 +397,7 @@ static int show_json(struct arguments *arguments, struct gt_recording *recording
 	error = gt_export_run(&export, &report);
 	gt_progress_end();
 	gt_pager_stop(&pager);
-	if (error == GT_OK && export.out.bytes == 0)
+	if (error == 0 && export.out.bytes == 0)
 		gt_complain(NAME, "'%s': %s", arguments->path, why_empty(arguments));
 	if (error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
@@ -412,7 +413,7 @@ static const char *note_context(void *data, uint32_t number)
 {
 	struct gt_function function;
 
-	if (gt_target_function(data, number, &function) != GT_OK || !function.object ||
+	if (gt_target_function(data, number, &function) != 0 || function.object == NULL ||
 	    function.object[0] != '[')
 		return NULL;
 	return function.object;
@@ -429,7 +430,7 @@ static int show(struct arguments *arguments, bool color)
 	int result = GT_EXIT_FAILED;
 	bool shown = false;
 
-	if (!recording || !text)
+	if (recording == NULL || text == NULL)
 		goto out;
 	gt_window_set(&arguments->window, recording, &arguments->filter);
 	if (arguments->json) {
@@ -460,7 +461,7 @@ static int show(struct arguments *arguments, bool color)
 	if ((times || text_options.switches) && !is_known(recording, times))
 		goto out;
 	if (gt_text_init(text, gt_recording_target(recording), &gt_host_memory, &text_options) !=
-	    GT_OK) {
+	    0) {
 		gt_complain(NAME, "out of memory");
 		goto out;
 	}
@@ -486,7 +487,7 @@ out:
 	gt_short_names_fini(&names);
 	gt_sources_fini(&sources);
 	free(text);
-	if (recording)
+	if (recording != NULL)
 		gt_recording_close(recording);
 	return result;
 }
@@ -498,7 +499,7 @@ int gt_cmd_show(int argc, char **argv)
 	bool color;
 	int result;
 
-	if (!arguments) {
+	if (arguments == NULL) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -509,9 +510,9 @@ int gt_cmd_show(int argc, char **argv)
 	result = parse(argc, argv, arguments);
 	if (result != 0) {
 		result--;
-	} else if (gt_look_color(arguments->color, STDOUT_FILENO, &color, &message) != GT_OK ||
+	} else if (gt_look_color(arguments->color, STDOUT_FILENO, &color, &message) != 0 ||
 		   gt_look_names(arguments->names, STDOUT_FILENO, &arguments->brief, &message) !=
-			   GT_OK) {
+			   0) {
 		gt_complain(NAME, "%s", message.text);
 		result = gt_usage_error(NAME);
 	} else {

@@ -88,7 +88,7 @@ static int add(struct globs *globs, const char *glob, struct gt_message *message
 	if (globs->count == GLOBS_MAX)
 		return gt_fail(message, GT_EINVAL, "more than %d globs", GLOBS_MAX);
 	globs->list[globs->count++] = glob;
-	return GT_OK;
+	return 0;
 }
 
 static int take(int option, struct arguments *arguments, struct gt_message *message)
@@ -106,15 +106,15 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 		return add(&arguments->libs, optarg, message);
 	case OPTION_LIBS:
 		arguments->libraries = true;
-		return GT_OK;
+		return 0;
 	case 'b':
 		return gt_value_size(optarg, &arguments->buffer_bytes, message);
 	case 'o':
 		arguments->output = optarg;
-		return GT_OK;
+		return 0;
 	default:
 		arguments->path = optarg;
-		return GT_OK;
+		return 0;
 	}
 }
 
@@ -125,7 +125,7 @@ static int take_operands(struct arguments *arguments, int argc, char **argv)
 
 	if (is_program)
 		arguments->argv = argv + optind;
-	else if (argc - optind == 1 && !arguments->path)
+	else if (argc - optind == 1 && arguments->path == NULL)
 		arguments->path = argv[optind];
 	else if (optind < argc) {
 		gt_complain(NAME, "one recording at a time; a program to start stands behind --: "
@@ -137,7 +137,7 @@ static int take_operands(struct arguments *arguments, int argc, char **argv)
 		gt_complain(NAME, "a process, a program or a recording: one of them");
 		return gt_usage_error(NAME);
 	}
-	if (!arguments->argv && !arguments->pid_count && !arguments->path)
+	if (arguments->argv == NULL && !arguments->pid_count && arguments->path == NULL)
 		arguments->path = GT_DEFAULT_RECORDING;
 	return 0;
 }
@@ -154,7 +154,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			return 1 + gt_print_help(help);
 		if (option == '?')
 			return 1 + gt_usage_error(NAME);
-		if (take(option, arguments, &message) != GT_OK) {
+		if (take(option, arguments, &message) != 0) {
 			gt_complain(NAME, "%s", message.text);
 			return 1 + gt_usage_error(NAME);
 		}
@@ -173,9 +173,9 @@ static int show_recording(const struct arguments *arguments)
 	int result = GT_EXIT_FAILED, error;
 	char title[512];
 
-	if (!recording)
+	if (recording == NULL)
 		return GT_EXIT_FAILED;
-	if (gt_top_screen_open(&screen, &message) != GT_OK) {
+	if (gt_top_screen_open(&screen, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
@@ -185,13 +185,13 @@ static int show_recording(const struct arguments *arguments)
 	const struct gt_top_head head = { .title = title, .state = "recorded" };
 	error = gt_top_screen_read(screen, gt_recording_target(recording), 0, 0);
 	gt_run_handle_signals();
-	while (error == GT_OK && !gt_run_to_forward) {
+	while (error == 0 && !gt_run_to_forward) {
 		gt_top_screen_draw(screen, &head);
 		if (gt_top_screen_key(screen, 500) == GT_TOP_QUIT)
 			break;
 	}
 	gt_top_screen_close(screen);
-	if (error != GT_OK)
+	if (error != 0)
 		gt_complain(NAME, "'%s': it cannot be read, or memory is short", arguments->path);
 	else
 		result = gt_look_tell(NAME, arguments->path, recording);
@@ -214,7 +214,7 @@ static void stop_or_start(struct live *live, struct gt_message *message)
 {
 	if (live->ended)
 		return;
-	if (gt_session_set_tracing_on(live->session, live->stopped, message) != GT_OK)
+	if (gt_session_set_tracing_on(live->session, live->stopped, message) != 0)
 		return;
 	live->stopped = !live->stopped;
 	live->stopped_ns = live->stopped ? gt_monotonic_ns() : 0;
@@ -247,7 +247,7 @@ static int follow(struct live *live, const char *title, struct gt_message *messa
 		gt_top_screen_draw(live->screen, &head);
 		wish = gt_top_screen_key(live->screen, live->ended ? 500 : 0);
 		if (wish == GT_TOP_QUIT)
-			return GT_OK;
+			return 0;
 		if (wish == GT_TOP_STOP_OR_START)
 			stop_or_start(live, message);
 		if (!live->ended)
@@ -263,10 +263,10 @@ static int follow(struct live *live, const char *title, struct gt_message *messa
 			continue;
 		next = live->stopped_ns ? UINT64_MAX : gt_monotonic_ns() + live->interval_ns;
 		int error = read_newest(live);
-		if (error != GT_OK)
+		if (error != 0)
 			return gt_fail(message, error, "out of memory");
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* Asks a program that was started here to end; detaches from an attached one. */
@@ -293,7 +293,7 @@ static void leave(struct live *live, bool started)
 /* The program's output goes elsewhere: it would write over the table. */
 static int redirect(const struct arguments *arguments)
 {
-	const char *path = arguments->output ? arguments->output : "/dev/null";
+	const char *path = arguments->output != NULL ? arguments->output : "/dev/null";
 	int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	bool done = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 &&
@@ -301,20 +301,20 @@ static int redirect(const struct arguments *arguments)
 
 	if (!done)
 		gt_complain(NAME, "cannot open '%s': %s", path, strerror(errno));
-	return done ? GT_OK : GT_EIO;
+	return done ? 0 : GT_EIO;
 }
 
 static void title_of(const struct arguments *arguments, char *title, size_t bytes)
 {
 	size_t used;
 
-	if (!arguments->argv) {
+	if (arguments->argv == NULL) {
 		snprintf(title, bytes, "graftrace top: process %d%s", (int)arguments->pids[0],
 			 arguments->pid_count > 1 ? " and others" : "");
 		return;
 	}
 	used = (size_t)snprintf(title, bytes, "graftrace top:");
-	for (char **word = arguments->argv; *word && used < bytes; word++)
+	for (char **word = arguments->argv; *word != NULL && used < bytes; word++)
 		used += (size_t)snprintf(title + used, bytes - used, " %s", *word);
 }
 
@@ -338,29 +338,30 @@ static int show_live(const struct arguments *arguments)
 	int complaints = dup(STDERR_FILENO), error, result = GT_EXIT_FAILED;
 	char title[512];
 
-	if (arguments->argv && redirect(arguments) != GT_OK)
+	if (arguments->argv != NULL && redirect(arguments) != 0)
 		goto out;
 	error = gt_top_screen_open(&live.screen, &message);
-	if (error == GT_OK) {
+	if (error == 0) {
 		gt_run_handle_signals();
 		error = gt_session_start(&options, &live.session, &message);
-		if (error != GT_OK) {
-			result = arguments->argv ? gt_run_not_started(error) : GT_EXIT_FAILED;
+		if (error != 0) {
+			result = arguments->argv != NULL ? gt_run_not_started(error)
+							 : GT_EXIT_FAILED;
 			gt_top_screen_close(live.screen);
 		}
 	}
-	if (error == GT_OK) {
+	if (error == 0) {
 		title_of(arguments, title, sizeof(title));
 		error = follow(&live, title, &message);
 		gt_top_screen_close(live.screen);
-		if (error == GT_OK)
+		if (error == 0)
 			result = GT_EXIT_DONE;
 	}
 	if (complaints >= 0)
 		dup2(complaints, STDERR_FILENO);
-	if (error != GT_OK)
+	if (error != 0)
 		gt_complain(NAME, "%s", message.text);
-	if (live.session) {
+	if (live.session != NULL) {
 		leave(&live, arguments->argv != NULL);
 		gt_session_destroy(live.session);
 	}
@@ -376,7 +377,7 @@ int gt_cmd_top(int argc, char **argv)
 	char *program = NULL;
 	int result;
 
-	if (!arguments) {
+	if (arguments == NULL) {
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
@@ -385,11 +386,12 @@ int gt_cmd_top(int argc, char **argv)
 	result = parse(argc, argv, arguments);
 	if (result != 0)
 		result--;
-	else if (arguments->path)
+	else if (arguments->path != NULL)
 		result = show_recording(arguments);
-	else if (arguments->argv)
+	else if (arguments->argv != NULL)
 		result = gt_run_find_program(NAME, arguments->argv[0], &program);
-	if (result == 0 && !arguments->path && (arguments->argv || arguments->pid_count))
+	if (result == 0 && arguments->path == NULL &&
+	    (arguments->argv != NULL || arguments->pid_count))
 		result = show_live(arguments);
 	free(program);
 	free(arguments->pids);

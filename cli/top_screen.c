@@ -123,8 +123,8 @@ static bool passes(const struct gt_top_screen *screen, const char *name)
 {
 	if (!screen->filter[0])
 		return true;
-	return strpbrk(screen->filter, "*?[") ? gt_glob_match(screen->filter, name)
-					      : strcasestr(name, screen->filter) != NULL;
+	return strpbrk(screen->filter, "*?[") != NULL ? gt_glob_match(screen->filter, name)
+						      : strcasestr(name, screen->filter) != NULL;
 }
 
 static void add_line(struct gt_top_screen *screen, enum kind kind, const struct gt_report_row *row)
@@ -133,7 +133,7 @@ static void add_line(struct gt_top_screen *screen, enum kind kind, const struct 
 		size_t room = screen->line_room ? screen->line_room * 2 : 256;
 		struct line *grown = realloc(screen->lines, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return; /* the table has fewer lines */
 		screen->lines = grown;
 		screen->line_room = room;
@@ -143,7 +143,7 @@ static void add_line(struct gt_top_screen *screen, enum kind kind, const struct 
 
 static void add_opened(struct gt_top_screen *screen, enum kind kind, const struct gt_report *report)
 {
-	for (size_t i = 0; report && i < report->row_count && i < OPEN_ROWS; i++)
+	for (size_t i = 0; report != NULL && i < report->row_count && i < OPEN_ROWS; i++)
 		add_line(screen, kind, &report->rows[i]);
 }
 
@@ -151,7 +151,7 @@ static void add_opened(struct gt_top_screen *screen, enum kind kind, const struc
 static void lay_out(struct gt_top_screen *screen)
 {
 	screen->line_count = 0;
-	for (size_t i = 0; screen->report && i < screen->report->row_count; i++) {
+	for (size_t i = 0; screen->report != NULL && i < screen->report->row_count; i++) {
 		const struct gt_report_row *row = &screen->report->rows[i];
 
 		if (!passes(screen, row->name))
@@ -188,7 +188,7 @@ static void glob_of(const char *name, char glob[GT_SHORT_NAME_MAX])
 	size_t used = 0;
 
 	for (; *name && used + 1 < GT_SHORT_NAME_MAX; name++)
-		glob[used++] = strchr("*?[]\\", *name) ? '?' : *name;
+		glob[used++] = strchr("*?[]\\", *name) != NULL ? '?' : *name;
 	glob[used] = '\0';
 }
 
@@ -204,23 +204,23 @@ static int read_report(struct gt_top_screen *screen, enum gt_report_by by,
 
 	glob_of(screen->opened, glob);
 	error = gt_report_make(screen->target, &options, &made, NULL);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	gt_report_destroy(*report);
 	*report = made;
 	gt_report_sort(made, columns[screen->sort].key);
-	return GT_OK;
+	return 0;
 }
 
 /* Callers and callees of the opened function. */
 static int read_opened(struct gt_top_screen *screen)
 {
-	int error = GT_OK;
+	int error = 0;
 
 	if (!screen->opened[0] || screen->target->tracer == GRAFTRACE_TRACER_FUNCTION)
-		return GT_OK;
+		return 0;
 	error = read_report(screen, GT_REPORT_CALLER, &screen->callers);
-	return error == GT_OK ? read_report(screen, GT_REPORT_CALLEE, &screen->callees) : error;
+	return error == 0 ? read_report(screen, GT_REPORT_CALLEE, &screen->callees) : error;
 }
 
 int gt_top_screen_read(struct gt_top_screen *screen, struct gt_target *target, uint64_t from_ns,
@@ -233,7 +233,7 @@ int gt_top_screen_read(struct gt_top_screen *screen, struct gt_target *target, u
 	screen->to_ns = to_ns;
 	screen->line_count = 0; /* lines point into the report that is replaced */
 	error = read_report(screen, GT_REPORT_FUNCTION, &screen->report);
-	if (error == GT_OK)
+	if (error == 0)
 		error = read_opened(screen);
 	lay_out(screen);
 	return error;
@@ -258,8 +258,8 @@ static bool is_it(struct slowest *slowest, uint32_t number)
 	if (slowest->known[place] == number)
 		return slowest->same[place];
 	slowest->known[place] = number;
-	slowest->same[place] = gt_target_function(slowest->target, number, &function) == GT_OK &&
-			       function.name && strcmp(function.name, slowest->name) == 0;
+	slowest->same[place] = gt_target_function(slowest->target, number, &function) == 0 &&
+			       function.name != NULL && strcmp(function.name, slowest->name) == 0;
 	return slowest->same[place];
 }
 
@@ -273,7 +273,7 @@ static int compare_call(void *user, struct gt_lane *lane, struct gt_stack_call *
 		slowest->end = end;
 		slowest->tid = lane->tid;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static void close_text(struct gt_top_screen *screen)
@@ -293,13 +293,13 @@ static void open_text(struct gt_top_screen *screen, char *bytes, const char *tit
 	for (const char *at = bytes; *at; at++)
 		count += *at == '\n';
 	view->lines = calloc(count, sizeof(*view->lines));
-	if (!view->lines) {
+	if (view->lines == NULL) {
 		free(bytes);
 		return;
 	}
 	view->bytes = bytes;
 	snprintf(view->title, sizeof(view->title), "%s", title);
-	for (char *at = strtok(bytes, "\n"); at; at = strtok(NULL, "\n"))
+	for (char *at = strtok(bytes, "\n"); at != NULL; at = strtok(NULL, "\n"))
 		view->lines[view->count++] = at;
 }
 
@@ -319,8 +319,8 @@ static char *text_of(struct gt_top_screen *screen, struct gt_filter *filter)
 	size_t used = 0;
 	int64_t got;
 
-	if (!text || !bytes ||
-	    gt_text_init(text, screen->target, &gt_host_memory, &options) != GT_OK) {
+	if (text == NULL || bytes == NULL ||
+	    gt_text_init(text, screen->target, &gt_host_memory, &options) != 0) {
 		free(text);
 		free(bytes);
 		return NULL;
@@ -344,14 +344,14 @@ static void show_slowest(struct gt_top_screen *screen)
 	char title[256], brief[GT_SHORT_NAME_MAX], took[24];
 	char *text = NULL;
 
-	if (!filter || !screen->chosen[0]) {
+	if (filter == NULL || !screen->chosen[0]) {
 		free(filter);
 		snprintf(screen->status, sizeof(screen->status), "choose a function first");
 		return;
 	}
 	filter->from_ns = screen->from_ns;
 	filter->to_ns = screen->to_ns;
-	if (gt_stacks_read(screen->target, filter, &sink, &report) == GT_OK && slowest.tid) {
+	if (gt_stacks_read(screen->target, filter, &sink, &report) == 0 && slowest.tid) {
 		memset(filter, 0, sizeof(*filter));
 		filter->tid = slowest.tid;
 		filter->from_ns = gt_clock_ns(clock, slowest.start);
@@ -359,7 +359,7 @@ static void show_slowest(struct gt_top_screen *screen)
 		text = text_of(screen, filter);
 	}
 	free(filter);
-	if (!text) {
+	if (text == NULL) {
 		snprintf(screen->status, sizeof(screen->status),
 			 "no call of it that has returned is there");
 		return;
@@ -383,7 +383,7 @@ static void show_help(struct gt_top_screen *screen)
 		"  q         leave: the table, or what is in front of it\n";
 
 	char *text = strdup(help);
-	if (text)
+	if (text != NULL)
 		open_text(screen, text, "keys of graftrace top");
 }
 
@@ -396,7 +396,8 @@ static int put_head(const struct gt_top_screen *screen, const struct gt_top_head
 	char window[24] = "";
 
 	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
-		lost += report && i != GRAFTRACE_LOST_OVERRUN && i != GRAFTRACE_LOST_OVERRUN_CALLS
+		lost += report != NULL && i != GRAFTRACE_LOST_OVERRUN &&
+					i != GRAFTRACE_LOST_OVERRUN_CALLS
 				? report->lost[i]
 				: 0;
 	if (head->window_ns)
@@ -406,8 +407,8 @@ static int put_head(const struct gt_top_screen *screen, const struct gt_top_head
 	attroff(A_BOLD);
 	clrtoeol();
 	mvprintw(1, 0, "%s%s%s  %llu calls, %u threads", head->state, window[0] ? ", last " : "",
-		 window, report ? (unsigned long long)report->calls : 0,
-		 report ? report->threads : 0);
+		 window, report != NULL ? (unsigned long long)report->calls : 0,
+		 report != NULL ? report->threads : 0);
 	if (lost)
 		printw(", %llu lost", (unsigned long long)lost);
 	if (screen->filter[0] || screen->typing)
@@ -532,7 +533,7 @@ static void put_text(struct gt_top_screen *screen)
 
 void gt_top_screen_draw(struct gt_top_screen *screen, const struct gt_top_head *head)
 {
-	if (screen->text.bytes) {
+	if (screen->text.bytes != NULL) {
 		put_text(screen);
 		mvprintw(LINES - 1, 0, "q back  Up Down PgUp PgDn");
 	} else {
@@ -579,7 +580,7 @@ static void open_or_close(struct gt_top_screen *screen)
 	memcpy(screen->opened, screen->chosen, sizeof(screen->opened));
 	if (same)
 		screen->opened[0] = '\0';
-	if (read_opened(screen) != GT_OK)
+	if (read_opened(screen) != 0)
 		snprintf(screen->status, sizeof(screen->status), "out of memory");
 	lay_out(screen);
 }
@@ -591,11 +592,11 @@ static void sort_by(struct gt_top_screen *screen, unsigned step)
 		screen->sort = (screen->sort + step) % COLUMNS;
 	} while (columns[screen->sort].from > COLS || screen->sort == PART);
 	screen->line_count = 0;
-	if (screen->report)
+	if (screen->report != NULL)
 		gt_report_sort(screen->report, columns[screen->sort].key);
-	if (screen->callers)
+	if (screen->callers != NULL)
 		gt_report_sort(screen->callers, columns[screen->sort].key);
-	if (screen->callees)
+	if (screen->callees != NULL)
 		gt_report_sort(screen->callees, columns[screen->sort].key);
 	lay_out(screen);
 	choose(screen, 0);
@@ -692,7 +693,7 @@ enum gt_top_wish gt_top_screen_key(struct gt_top_screen *screen, int timeout_ms)
 	if (key == ERR || key == KEY_RESIZE)
 		return GT_TOP_NOTHING;
 	screen->status[0] = '\0';
-	if (screen->text.bytes) {
+	if (screen->text.bytes != NULL) {
 		screen->text.first = moved(screen->text.first, distance(key), screen->text.count);
 		if (key == 'q' || key == 27 || key == 3) {
 			close_text(screen);
@@ -718,14 +719,14 @@ int gt_top_screen_open(struct gt_top_screen **made, struct gt_message *message)
 {
 	struct gt_top_screen *screen = calloc(1, sizeof(*screen));
 
-	if (!screen)
+	if (screen == NULL)
 		return gt_fail(message, GT_ENOMEM, "out of memory");
 	/* The terminal is opened apart from stdin and stdout, which the program may have. */
 	screen->terminal = fopen("/dev/tty", "r+e");
 	setlocale(LC_CTYPE, "");
-	if (screen->terminal)
+	if (screen->terminal != NULL)
 		screen->screen = newterm(NULL, screen->terminal, screen->terminal);
-	if (!screen->screen) {
+	if (screen->screen == NULL) {
 		gt_message_set(message, "this needs a terminal, and TERM that names it; elsewhere "
 					"'graftrace profile' and 'graftrace report' print a table");
 		gt_top_screen_close(screen);
@@ -740,16 +741,16 @@ int gt_top_screen_open(struct gt_top_screen **made, struct gt_message *message)
 	curs_set(0);
 	screen->sort = SELF;
 	*made = screen;
-	return GT_OK;
+	return 0;
 }
 
 void gt_top_screen_close(struct gt_top_screen *screen)
 {
-	if (screen->screen) {
+	if (screen->screen != NULL) {
 		endwin();
 		delscreen(screen->screen);
 	}
-	if (screen->terminal)
+	if (screen->terminal != NULL)
 		fclose(screen->terminal);
 	close_text(screen);
 	gt_report_destroy(screen->report);

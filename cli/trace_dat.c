@@ -46,13 +46,13 @@ static int put_content(struct dat *dat, const char *path, uint64_t *bytes)
 	int64_t got = gt_control_find(dat->target, path, strlen(path), &node);
 
 	*bytes = 0;
-	if (got != GT_OK)
+	if (got != 0)
 		return GT_ENOENT;
 	handle = calloc(1, sizeof(*handle));
-	if (!handle)
+	if (handle == NULL)
 		return GT_ENOMEM;
 	got = gt_control_open(handle, &node, GT_CONTROL_READ, dat->message);
-	if (got == GT_OK) {
+	if (got == 0) {
 		while ((got = gt_control_read(handle, dat->piece, PIECE, dat->message)) > 0) {
 			put(dat, dat->piece, (size_t)got);
 			*bytes += (uint64_t)got;
@@ -60,7 +60,7 @@ static int put_content(struct dat *dat, const char *path, uint64_t *bytes)
 		gt_control_close(handle, dat->message);
 	}
 	free(handle);
-	return got < 0 ? (int)got : GT_OK;
+	return got < 0 ? (int)got : 0;
 }
 
 /* Writes a size of `bytes` bytes and a control file; size 0 if there is no such file. */
@@ -72,12 +72,12 @@ static int put_file(struct dat *dat, const char *path, size_t size_bytes)
 
 	put_number(dat, 0, size_bytes);
 	error = put_content(dat, path, &bytes);
-	if (error != GT_OK)
-		return error == GT_ENOENT ? GT_OK : error;
+	if (error != 0)
+		return error == GT_ENOENT ? 0 : error;
 	fseeko(dat->file, at, SEEK_SET);
 	put_number(dat, bytes, size_bytes);
 	fseeko(dat->file, 0, SEEK_END);
-	return GT_OK;
+	return 0;
 }
 
 /* ---- events ---- */
@@ -95,13 +95,13 @@ static int each_event(struct dat *dat, const char *system, bool named, bool writ
 	struct gt_control_node directory;
 	struct gt_control_entry event;
 	char path[EVENT_PATH_BYTES];
-	int error = GT_OK;
+	int error = 0;
 
 	snprintf(path, sizeof(path), "events/%s", system);
-	if (gt_control_find(dat->target, path, strlen(path), &directory) != GT_OK)
-		return GT_OK;
-	for (uint32_t i = 0;
-	     error == GT_OK && gt_control_list_next(&directory, &walk, i, &event) == GT_OK; i++) {
+	if (gt_control_find(dat->target, path, strlen(path), &directory) != 0)
+		return 0;
+	for (uint32_t i = 0; error == 0 && gt_control_list_next(&directory, &walk, i, &event) == 0;
+	     i++) {
 		if (!is_directory(&event))
 			continue;
 		++*count;
@@ -122,12 +122,12 @@ static int each_system(struct dat *dat, bool write, uint64_t *count)
 	struct gt_control_walk walk = { 0 };
 	struct gt_control_node directory;
 	struct gt_control_entry system;
-	int error = GT_OK;
+	int error = 0;
 
-	if (gt_control_find(dat->target, "events", 6, &directory) != GT_OK)
-		return GT_OK;
-	for (uint32_t i = 0;
-	     error == GT_OK && gt_control_list_next(&directory, &walk, i, &system) == GT_OK; i++)
+	if (gt_control_find(dat->target, "events", 6, &directory) != 0)
+		return 0;
+	for (uint32_t i = 0; error == 0 && gt_control_list_next(&directory, &walk, i, &system) == 0;
+	     i++)
 		if (is_directory(&system) && strcmp(system.name, "ftrace") != 0)
 			error = each_event(dat, system.name, true, write, count);
 	return error;
@@ -139,13 +139,13 @@ static int put_events(struct dat *dat)
 	int error = each_event(dat, "ftrace", false, false, &count);
 
 	put_number(dat, count, 4);
-	if (error == GT_OK)
+	if (error == 0)
 		error = each_event(dat, "ftrace", false, true, &count);
 	count = 0;
-	if (error == GT_OK)
+	if (error == 0)
 		error = each_system(dat, false, &count);
 	put_number(dat, count, 4);
-	if (error == GT_OK)
+	if (error == 0)
 		error = each_system(dat, true, &count);
 	return error;
 }
@@ -160,8 +160,7 @@ static uint32_t count_cpus(struct dat *dat)
 
 	do
 		snprintf(path, sizeof(path), "per_cpu/cpu%u/trace_pipe_raw", count);
-	while (gt_control_find(dat->target, path, strlen(path), &node) == GT_OK &&
-	       count++ < CPUS_MAX);
+	while (gt_control_find(dat->target, path, strlen(path), &node) == 0 && count++ < CPUS_MAX);
 	return count;
 }
 
@@ -179,13 +178,13 @@ static int put_cpus(struct dat *dat, uint32_t cpus)
 {
 	off_t table = ftello(dat->file);
 	uint64_t *places = calloc(2 * (size_t)cpus + 1, sizeof(*places));
-	int error = GT_OK;
+	int error = 0;
 	char path[64];
 
-	if (!places)
+	if (places == NULL)
 		return GT_ENOMEM;
 	put(dat, places, 2 * cpus * sizeof(*places));
-	for (uint32_t i = 0; i < cpus && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < cpus && error == 0; i++) {
 		fill_page(dat);
 		places[2 * i] = (uint64_t)ftello(dat->file);
 		snprintf(path, sizeof(path), "per_cpu/cpu%u/trace_pipe_raw", i);
@@ -210,19 +209,19 @@ static int put_all(struct dat *dat)
 	put(dat, "header_page", 12);
 	error = put_file(dat, "events/header_page", 8);
 	put(dat, "header_event", 13);
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_file(dat, "events/header_event", 8);
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_events(dat);
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_file(dat, "kallsyms", 4);
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_file(dat, "printk_formats", 4);
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_file(dat, "saved_cmdlines", 8);
 	put_number(dat, cpus, 4);
 	put(dat, "flyrecord", 10);
-	return error == GT_OK ? put_cpus(dat, cpus) : error;
+	return error == 0 ? put_cpus(dat, cpus) : error;
 }
 
 int gt_trace_dat_write(struct gt_recording *recording, int fd, struct gt_message *message)
@@ -232,26 +231,26 @@ int gt_trace_dat_write(struct gt_recording *recording, int fd, struct gt_message
 	int copy = dup(fd), error = GT_ENOMEM;
 
 	dat.file = copy >= 0 ? fdopen(copy, "w") : NULL;
-	if (!dat.file && copy >= 0)
+	if (dat.file == NULL && copy >= 0)
 		close(copy);
-	if (dat.piece && dat.file)
+	if (dat.piece != NULL && dat.file != NULL)
 		error = gt_recorded_create(recording, &recorded, message);
-	if (error == GT_OK && ftello(dat.file) < 0) {
+	if (error == 0 && ftello(dat.file) < 0) {
 		gt_message_set(message, "it must be a regular file");
 		error = GT_ENOTSUP;
-	} else if (error == GT_OK) {
+	} else if (error == 0) {
 		dat.target = gt_recorded_control(recorded);
 		error = put_all(&dat);
 	}
-	if (recorded)
+	if (recorded != NULL)
 		gt_recorded_destroy(recorded);
 	if (error == GT_ENOMEM)
 		gt_message_set(message, "out of memory");
-	if (dat.file && (fflush(dat.file) != 0 || ferror(dat.file)) && error == GT_OK) {
+	if (dat.file != NULL && (fflush(dat.file) != 0 || ferror(dat.file)) && error == 0) {
 		gt_message_set(message, "%s", strerror(errno));
 		error = GT_EIO;
 	}
-	if (dat.file && fclose(dat.file) != 0 && error == GT_OK) {
+	if (dat.file != NULL && fclose(dat.file) != 0 && error == 0) {
 		gt_message_set(message, "%s", strerror(errno));
 		error = GT_EIO;
 	}

@@ -165,9 +165,9 @@ void gt_value_program(const char *name, char *path, size_t size)
 	const char *directory = getenv("PATH");
 
 	snprintf(path, size, "%s", name);
-	if (strchr(name, '/') || access(name, F_OK) == 0)
+	if (strchr(name, '/') != NULL || access(name, F_OK) == 0)
 		return;
-	while (directory && *directory) {
+	while (directory != NULL && *directory) {
 		const size_t bytes = strcspn(directory, ":");
 
 		if (bytes &&

@@ -14,7 +14,7 @@ static int parse_side(const char *text, size_t length, struct gt_window_side *si
 	char copy[64];
 
 	if (length == 0)
-		return GT_OK;
+		return 0;
 	side->set = true;
 	if (*text == '+') {
 		side->relative = true;
@@ -33,11 +33,11 @@ int gt_window_parse(const char *text, struct gt_window *window, struct gt_messag
 	const char *dash = strchr(text, '-');
 	int error;
 
-	if (!dash || strchr(dash + 1, '-') || !text[1])
+	if (dash == NULL || strchr(dash + 1, '-') != NULL || !text[1])
 		return gt_fail(message, GT_EINVAL,
 			       "time '%s' is not FROM-TO, such as 7.5-7.6 or +10ms-+20ms", text);
 	error = parse_side(text, (size_t)(dash - text), &window->from, message);
-	if (error == GT_OK)
+	if (error == 0)
 		error = parse_side(dash + 1, strlen(dash + 1), &window->to, message);
 	return error;
 }

@@ -76,7 +76,7 @@ static int table_init(struct table *table)
 {
 	table->mask = 255;
 	table->slots = calloc((size_t)table->mask + 1, sizeof *table->slots);
-	return table->slots != NULL ? GT_OK : GT_ENOMEM;
+	return table->slots != NULL ? 0 : GT_ENOMEM;
 }
 
 static void table_put(struct table *table, uint64_t hash, uint32_t index)
@@ -95,7 +95,7 @@ static int table_grow(struct table *table, const struct gt_breakdown *breakdown,
 	struct table grown = { .mask = table->mask * 2 + 1 };
 
 	if (count * 2 <= table->mask)
-		return GT_OK;
+		return 0;
 	grown.slots = calloc((size_t)grown.mask + 1, sizeof *grown.slots);
 	if (grown.slots == NULL)
 		return GT_ENOMEM;
@@ -103,7 +103,7 @@ static int table_grow(struct table *table, const struct gt_breakdown *breakdown,
 		table_put(&grown, hash_of(breakdown, i), i);
 	free(table->slots);
 	*table = grown;
-	return GT_OK;
+	return 0;
 }
 
 /* Makes room for one more entry in an array. */
@@ -113,7 +113,7 @@ static int array_grow(void **array, uint32_t count, uint32_t *size, size_t entry
 	void *grown;
 
 	if (count < *size)
-		return GT_OK;
+		return 0;
 	if (count >= GT_BREAKDOWN_ENTRIES_MAX)
 		return GT_ENOSPC;
 	grown = realloc(*array, wanted * entry_bytes);
@@ -121,7 +121,7 @@ static int array_grow(void **array, uint32_t count, uint32_t *size, size_t entry
 		return GT_ENOMEM;
 	*array = grown;
 	*size = wanted;
-	return GT_OK;
+	return 0;
 }
 
 static uint64_t function_hash(const struct gt_breakdown *breakdown, uint32_t index)
@@ -180,13 +180,13 @@ static int find_function(struct gt_breakdown *breakdown, const char *name, size_
 		if (index->hashes[i] == hash && entry->name_len == len &&
 		    memcmp(entry->name, name, len) == 0) {
 			*function = i;
-			return GT_OK;
+			return 0;
 		}
 	}
 	array = breakdown->functions;
 	result = array_grow(&array, breakdown->functions_count, &index->functions_size,
 			    sizeof *entry);
-	if (result != GT_OK)
+	if (result != 0)
 		return result;
 	breakdown->functions = array;
 	if (index->functions_size != size) {
@@ -199,7 +199,7 @@ static int find_function(struct gt_breakdown *breakdown, const char *name, size_
 	}
 	result =
 		table_grow(&index->functions, breakdown, breakdown->functions_count, function_hash);
-	if (result != GT_OK)
+	if (result != 0)
 		return result;
 	kept = keep_name(index, name, len);
 	if (kept == NULL)
@@ -209,7 +209,7 @@ static int find_function(struct gt_breakdown *breakdown, const char *name, size_
 	breakdown->functions[*function] =
 		(struct gt_breakdown_function){ .name = kept, .name_len = len };
 	table_put(&index->functions, hash, *function);
-	return GT_OK;
+	return 0;
 }
 
 static int find_thread(struct gt_breakdown *breakdown, int64_t tid, uint32_t *thread)
@@ -223,7 +223,7 @@ static int find_thread(struct gt_breakdown *breakdown, int64_t tid, uint32_t *th
 	if (index->last_thread < breakdown->threads_count &&
 	    breakdown->threads[index->last_thread].tid == tid) {
 		*thread = index->last_thread;
-		return GT_OK;
+		return 0;
 	}
 	for (; index->threads.slots[slot] != 0; slot = (slot + 1) & index->threads.mask) {
 		uint32_t i = index->threads.slots[slot] - 1;
@@ -231,22 +231,22 @@ static int find_thread(struct gt_breakdown *breakdown, int64_t tid, uint32_t *th
 		if (breakdown->threads[i].tid == tid) {
 			index->last_thread = i;
 			*thread = i;
-			return GT_OK;
+			return 0;
 		}
 	}
 	result = array_grow(&array, breakdown->threads_count, &index->threads_size,
 			    sizeof *breakdown->threads);
-	if (result != GT_OK)
+	if (result != 0)
 		return result;
 	breakdown->threads = array;
 	result = table_grow(&index->threads, breakdown, breakdown->threads_count, thread_hash);
-	if (result != GT_OK)
+	if (result != 0)
 		return result;
 	*thread = breakdown->threads_count++;
 	breakdown->threads[*thread] = (struct gt_breakdown_thread){ .tid = tid };
 	table_put(&index->threads, hash, *thread);
 	index->last_thread = *thread;
-	return GT_OK;
+	return 0;
 }
 
 static int find_cell(struct gt_breakdown *breakdown, uint32_t function, uint32_t thread,
@@ -264,22 +264,22 @@ static int find_cell(struct gt_breakdown *breakdown, uint32_t function, uint32_t
 		if (breakdown->cells[i].function == function &&
 		    breakdown->cells[i].thread == thread) {
 			*cell = i;
-			return GT_OK;
+			return 0;
 		}
 	}
 	result = array_grow(&array, breakdown->cells_count, &index->cells_size,
 			    sizeof *breakdown->cells);
-	if (result != GT_OK)
+	if (result != 0)
 		return result;
 	breakdown->cells = array;
 	result = table_grow(&index->cells, breakdown, breakdown->cells_count, hash_of_cell);
-	if (result != GT_OK)
+	if (result != 0)
 		return result;
 	*cell = breakdown->cells_count++;
 	breakdown->cells[*cell] =
 		(struct gt_breakdown_cell){ .function = function, .thread = thread };
 	table_put(&index->cells, hash, *cell);
-	return GT_OK;
+	return 0;
 }
 
 int gt_breakdown_init(struct gt_breakdown *breakdown)
@@ -290,9 +290,9 @@ int gt_breakdown_init(struct gt_breakdown *breakdown)
 	if (index == NULL)
 		return GT_ENOMEM;
 	breakdown->index = index;
-	if (table_init(&index->functions) == GT_OK && table_init(&index->threads) == GT_OK &&
-	    table_init(&index->cells) == GT_OK)
-		return GT_OK;
+	if (table_init(&index->functions) == 0 && table_init(&index->threads) == 0 &&
+	    table_init(&index->cells) == 0)
+		return 0;
 	gt_breakdown_fini(breakdown);
 	return GT_ENOMEM;
 }
@@ -307,11 +307,11 @@ int gt_breakdown_add(struct gt_breakdown *breakdown, const char *function, size_
 	uint32_t c;
 	int result = find_function(breakdown, function, function_len, &f);
 
-	if (result == GT_OK)
+	if (result == 0)
 		result = find_thread(breakdown, tid, &t);
-	if (result == GT_OK)
+	if (result == 0)
 		result = find_cell(breakdown, f, t, &c);
-	if (result != GT_OK)
+	if (result != 0)
 		return result;
 	by_function = &breakdown->functions[f];
 	by_function->calls++;
@@ -323,7 +323,7 @@ int gt_breakdown_add(struct gt_breakdown *breakdown, const char *function, size_
 	breakdown->cells[c].self_ns = add_saturated(breakdown->cells[c].self_ns, self_ns);
 	breakdown->calls++;
 	breakdown->self_ns = add_saturated(breakdown->self_ns, self_ns);
-	return GT_OK;
+	return 0;
 }
 
 static int compare_functions(const void *a, const void *b, void *user)
@@ -363,7 +363,7 @@ static int rank(const struct gt_breakdown *breakdown, uint32_t count, uint32_t *
 		ranked[i] = i;
 	qsort_r(ranked, count, sizeof *ranked, compare, (void *)(uintptr_t)breakdown);
 	*order = ranked;
-	return GT_OK;
+	return 0;
 }
 
 int gt_breakdown_rank_functions(const struct gt_breakdown *breakdown, uint32_t **order)

@@ -12,7 +12,7 @@ int gt_tree_init(struct gt_tree *tree, uint32_t function_end)
 	};
 	tree->nodes = calloc(tree->room, sizeof(*tree->nodes));
 	tree->table = calloc(tree->table_mask + 1u, sizeof(*tree->table));
-	return tree->nodes && tree->table ? GT_OK : GT_ENOMEM;
+	return tree->nodes != NULL && tree->table != NULL ? 0 : GT_ENOMEM;
 }
 
 static uint32_t place_of(const struct gt_tree *tree, uint32_t parent, uint32_t function)
@@ -32,7 +32,7 @@ static int grow(struct gt_tree *tree)
 		struct gt_tree_node *nodes =
 			realloc(tree->nodes, (size_t)tree->room * 2 * sizeof(*nodes));
 
-		if (!nodes)
+		if (nodes == NULL)
 			return GT_ENOMEM;
 		tree->nodes = nodes;
 		tree->room *= 2;
@@ -41,7 +41,7 @@ static int grow(struct gt_tree *tree)
 		uint32_t size = (tree->table_mask + 1) * 2;
 		uint32_t *table = calloc(size, sizeof(*table));
 
-		if (!table)
+		if (table == NULL)
 			return GT_ENOMEM;
 		free(tree->table);
 		tree->table = table;
@@ -49,7 +49,7 @@ static int grow(struct gt_tree *tree)
 		for (uint32_t i = 1; i < tree->count; i++)
 			table[place_of(tree, tree->nodes[i].parent, tree->nodes[i].function)] = i;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static uint32_t *innermost(struct gt_tree *tree, uint32_t lane)
@@ -58,7 +58,7 @@ static uint32_t *innermost(struct gt_tree *tree, uint32_t lane)
 		uint32_t room = (lane + 1) * 2;
 		uint32_t *lanes = realloc(tree->lanes, room * sizeof(*lanes));
 
-		if (!lanes)
+		if (lanes == NULL)
 			return NULL;
 		memset(lanes + tree->lane_room, 0, (room - tree->lane_room) * sizeof(*lanes));
 		tree->lanes = lanes;
@@ -78,7 +78,7 @@ static uint32_t child_of(struct gt_tree *tree, uint32_t parent, uint32_t number)
 		return newest;
 	place = place_of(tree, parent, function);
 	if (tree->table[place] == 0) {
-		if (grow(tree) != GT_OK)
+		if (grow(tree) != 0)
 			return UINT32_MAX;
 		place = place_of(tree, parent, function);
 		tree->table[place] = tree->count;
@@ -97,18 +97,18 @@ int gt_tree_split(struct gt_tree *tree, const struct gt_lane *lane, uint32_t key
 {
 	uint32_t *at = innermost(tree, lane->number);
 
-	*node = at ? child_of(tree, 0, key) : UINT32_MAX;
+	*node = at != NULL ? child_of(tree, 0, key) : UINT32_MAX;
 	if (*node == UINT32_MAX)
 		return GT_ENOMEM;
 	*at = *node;
-	return GT_OK;
+	return 0;
 }
 
 int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top,
 		  int (*added)(void *user, uint32_t node, uint32_t from_node), void *user)
 {
 	uint32_t into[GT_TREE_DEPTH_MAX + 2] = { 0 }, level = 0, at = from->nodes[top].child;
-	int error = GT_OK;
+	int error = 0;
 
 	while (at != 0) {
 		const struct gt_tree_node *node = &from->nodes[at];
@@ -120,7 +120,7 @@ int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top
 		tree->nodes[made].total += node->total;
 		tree->nodes[made].self += node->self;
 		error = added(user, made, at);
-		if (error != GT_OK)
+		if (error != 0)
 			return error;
 		if (node->child != 0) {
 			into[++level] = made;
@@ -133,22 +133,22 @@ int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top
 		}
 		at = at != top ? from->nodes[at].sibling : 0;
 	}
-	return GT_OK;
+	return 0;
 }
 
 int gt_tree_enter(struct gt_tree *tree, const struct gt_lane *lane, uint32_t function)
 {
 	uint32_t *at = innermost(tree, lane->number), node;
 
-	if (!at)
+	if (at == NULL)
 		return GT_ENOMEM;
 	if (lane->open > GT_TREE_DEPTH_MAX)
-		return GT_OK; /* its time is counted for the deepest node */
+		return 0; /* its time is counted for the deepest node */
 	node = child_of(tree, *at, function);
 	if (node == UINT32_MAX)
 		return GT_ENOMEM;
 	*at = node;
-	return GT_OK;
+	return 0;
 }
 
 int gt_tree_add_path(struct gt_tree *tree, const struct gt_lane *lane,
@@ -169,7 +169,7 @@ int gt_tree_add_path(struct gt_tree *tree, const struct gt_lane *lane,
 			break;
 		function = lane->calls[--up].function;
 	}
-	return GT_OK;
+	return 0;
 }
 
 void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call,
@@ -180,7 +180,7 @@ void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_s
 	struct gt_tree_node *node;
 
 	/* The call has been removed from the lane: its depth was open + 1. */
-	if (!at || lane->open + 1 > GT_TREE_DEPTH_MAX)
+	if (at == NULL || lane->open + 1 > GT_TREE_DEPTH_MAX)
 		return;
 	node = &tree->nodes[*at];
 	node->calls++;
@@ -211,7 +211,7 @@ int gt_tree_finish(struct gt_tree *tree)
 {
 	struct ranked *ranked = malloc(tree->count * sizeof(*ranked));
 
-	if (!ranked)
+	if (ranked == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = tree->nodes[0].child; i != 0; i = tree->nodes[i].sibling)
 		tree->nodes[0].total += tree->nodes[i].total;
@@ -227,7 +227,7 @@ int gt_tree_finish(struct gt_tree *tree)
 				i + 1 < count ? ranked[i + 1].node : 0;
 	}
 	free(ranked);
-	return GT_OK;
+	return 0;
 }
 
 void gt_tree_fini(struct gt_tree *tree)

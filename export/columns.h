@@ -30,7 +30,7 @@ static inline void gt_csv_number(struct gt_out *out, uint64_t number, bool known
 
 static inline void gt_csv_text(struct gt_out *out, const char *text)
 {
-	if (text)
+	if (text != NULL)
 		gt_out_csv(out, text);
 	gt_out_char(out, ',');
 }
@@ -57,7 +57,7 @@ static inline void gt_tab_number(struct gt_out *out, uint64_t number, bool known
 
 static inline void gt_tab_text(struct gt_out *out, const char *text)
 {
-	if (text)
+	if (text != NULL)
 		gt_out_tab_text(out, text);
 	else
 		gt_out_text(out, "\\N");
@@ -95,7 +95,7 @@ static inline void gt_json_number(struct gt_out *out, const char *name, uint64_t
 static inline void gt_json_text(struct gt_out *out, const char *name, const char *text)
 {
 	gt_out_text(out, name);
-	if (text)
+	if (text != NULL)
 		gt_out_json(out, text);
 	else
 		gt_out_text(out, "null");

@@ -24,7 +24,7 @@ int gt_counted_take(struct gt_counted *counted, const struct gt_counted_row *row
 	struct gt_counted_row *sorted = malloc((count + 1u) * sizeof(*sorted));
 	uint32_t kept = 0;
 
-	if (!sorted)
+	if (sorted == NULL)
 		return GT_ENOMEM;
 	if (count > 0)
 		memcpy(sorted, rows, count * sizeof(*sorted));
@@ -32,7 +32,7 @@ int gt_counted_take(struct gt_counted *counted, const struct gt_counted_row *row
 	for (uint32_t i = 0; i < count; i++) {
 		struct gt_counted_row *last = kept ? &sorted[kept - 1] : NULL;
 
-		if (last && compare(last, &sorted[i]) == 0) {
+		if (last != NULL && compare(last, &sorted[i]) == 0) {
 			last->calls += sorted[i].calls;
 			last->total_ns += sorted[i].total_ns;
 			last->self_ns += sorted[i].self_ns;
@@ -43,7 +43,7 @@ int gt_counted_take(struct gt_counted *counted, const struct gt_counted_row *row
 	free(counted->rows);
 	counted->rows = sorted;
 	counted->count = kept;
-	return GT_OK;
+	return 0;
 }
 
 void gt_counted_next(struct gt_counted *counted)
@@ -68,7 +68,7 @@ struct gt_counted_row gt_counted_since(const struct gt_counted *counted, uint32_
 	if (counted->before_count > 0)
 		before = bsearch(&row, counted->before, counted->before_count, sizeof(row),
 				 compare_rows);
-	if (before) {
+	if (before != NULL) {
 		row.calls = more(row.calls, before->calls);
 		row.total_ns = more(row.total_ns, before->total_ns);
 		row.self_ns = more(row.self_ns, before->self_ns);
@@ -152,7 +152,7 @@ static void data_point(struct gt_out *out, const struct gt_counted_about *about,
 		       const struct gt_counted_row *row, uint64_t value)
 {
 	gt_out_char(out, '{');
-	if (row) {
+	if (row != NULL) {
 		gt_out_text(out, "\"attributes\":[");
 		attribute(out, "code.function.name", row->function);
 		gt_out_char(out, ',');
@@ -194,7 +194,7 @@ static void put_otlp(const struct gt_counted *counted, const struct gt_counted_a
 	const char *name = strrchr(about->program, '/');
 
 	gt_out_text(out, "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[");
-	attribute(out, "service.name", name ? name + 1 : about->program);
+	attribute(out, "service.name", name != NULL ? name + 1 : about->program);
 	gt_out_char(out, ',');
 	attribute(out, "process.executable.path", about->program);
 	gt_out_char(out, ',');

@@ -72,7 +72,7 @@ static int write_out(struct gt_csv_writer *writer)
 		writer->bytes += (uint64_t)count;
 	}
 	writer->used = 0;
-	return writer->error == 0 ? GT_OK : GT_EIO;
+	return writer->error == 0 ? 0 : GT_EIO;
 }
 
 static inline bool has_byte(uint64_t word, unsigned char byte)
@@ -112,24 +112,24 @@ static bool needs_quotes(const char *name, size_t len)
 static int put_bytes_slow(struct gt_csv_writer *writer, const char *bytes, size_t len, bool quote)
 {
 	for (size_t i = 0; i < len; i++) {
-		if (BUFFER_BYTES - writer->used < 2 && write_out(writer) != GT_OK)
+		if (BUFFER_BYTES - writer->used < 2 && write_out(writer) != 0)
 			return GT_EIO;
 		if (quote && bytes[i] == '"')
 			writer->buffer[writer->used++] = '"';
 		writer->buffer[writer->used++] = bytes[i];
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int put_name_slow(struct gt_csv_writer *writer, const char *name, size_t len, bool quote)
 {
-	if (quote && put_bytes_slow(writer, "\"", 1, false) != GT_OK)
+	if (quote && put_bytes_slow(writer, "\"", 1, false) != 0)
 		return GT_EIO;
-	if (put_bytes_slow(writer, name, len, quote) != GT_OK)
+	if (put_bytes_slow(writer, name, len, quote) != 0)
 		return GT_EIO;
-	if (quote && put_bytes_slow(writer, "\"", 1, false) != GT_OK)
+	if (quote && put_bytes_slow(writer, "\"", 1, false) != 0)
 		return GT_EIO;
-	return GT_OK;
+	return 0;
 }
 
 int gt_csv_writer_init(struct gt_csv_writer *writer, int fd)
@@ -141,7 +141,7 @@ int gt_csv_writer_init(struct gt_csv_writer *writer, int fd)
 	writer->fd = fd;
 	writer->used = sizeof GT_CSV_HEADER - 1;
 	memcpy(writer->buffer, GT_CSV_HEADER, writer->used);
-	return GT_OK;
+	return 0;
 }
 
 int gt_csv_write_call(struct gt_csv_writer *writer, const char *function, size_t function_len,
@@ -153,12 +153,12 @@ int gt_csv_write_call(struct gt_csv_writer *writer, const char *function, size_t
 	if (writer->error != 0)
 		return GT_EIO;
 	if (BUFFER_BYTES - writer->used < NUMBERS_MAX + (quote ? 0 : function_len) &&
-	    write_out(writer) != GT_OK)
+	    write_out(writer) != 0)
 		return GT_EIO;
 	if (quote || function_len > BUFFER_BYTES - NUMBERS_MAX) {
-		if (put_name_slow(writer, function, function_len, quote) != GT_OK)
+		if (put_name_slow(writer, function, function_len, quote) != 0)
 			return GT_EIO;
-		if (BUFFER_BYTES - writer->used < NUMBERS_MAX && write_out(writer) != GT_OK)
+		if (BUFFER_BYTES - writer->used < NUMBERS_MAX && write_out(writer) != 0)
 			return GT_EIO;
 	} else {
 		memcpy(writer->buffer + writer->used, function, function_len);
@@ -175,13 +175,13 @@ int gt_csv_write_call(struct gt_csv_writer *writer, const char *function, size_t
 	p = put_us(p, self_ns);
 	*p++ = '\n';
 	writer->used = (size_t)(p - writer->buffer);
-	return GT_OK;
+	return 0;
 }
 
 int gt_csv_writer_flush(struct gt_csv_writer *writer, struct gt_message *message)
 {
-	if (write_out(writer) == GT_OK)
-		return GT_OK;
+	if (write_out(writer) == 0)
+		return 0;
 	return gt_fail(message, GT_EIO, "cannot write after %llu bytes: %s",
 		       (unsigned long long)writer->bytes, strerror(writer->error));
 }

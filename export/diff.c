@@ -24,7 +24,7 @@ int gt_diff_parse_key(const char *text, enum gt_diff_key *key, struct gt_message
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (strcmp(keys[i].name, text) == 0) {
 			*key = keys[i].key;
-			return GT_OK;
+			return 0;
 		}
 	return gt_fail(message, GT_EINVAL,
 		       "cannot sort by '%s': it is self, total, calls, p50, p99 or name", text);
@@ -41,7 +41,7 @@ static const char *file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return slash ? slash + 1 : path;
+	return slash != NULL ? slash + 1 : path;
 }
 
 static size_t hash(const char *name, const char *object)
@@ -71,11 +71,11 @@ static int grow(struct gt_diff *diff)
 	struct gt_diff_row *rows = realloc(diff->rows, room * sizeof(*rows));
 	uint32_t *table;
 
-	if (!rows)
+	if (rows == NULL)
 		return GT_ENOMEM;
 	diff->rows = rows;
 	table = calloc(room * 4, sizeof(*table));
-	if (!table)
+	if (table == NULL)
 		return GT_ENOMEM;
 	free(diff->table);
 	diff->table = table;
@@ -83,7 +83,7 @@ static int grow(struct gt_diff *diff)
 	diff->room = room;
 	for (size_t i = 0; i < diff->count; i++)
 		table[place_of(diff, rows[i].name, rows[i].object)] = (uint32_t)i + 1;
-	return GT_OK;
+	return 0;
 }
 
 /* NULL: no memory. */
@@ -92,7 +92,7 @@ static struct gt_diff_row *row_of(struct gt_diff *diff, const char *name, const 
 	struct gt_diff_row *row;
 	size_t at;
 
-	if (diff->count == diff->room && grow(diff) != GT_OK)
+	if (diff->count == diff->room && grow(diff) != 0)
 		return NULL;
 	at = place_of(diff, name, object);
 	if (diff->table[at])
@@ -105,7 +105,8 @@ static struct gt_diff_row *row_of(struct gt_diff *diff, const char *name, const 
 		row->side[side].values =
 			calloc(GT_DIFF_RUNS_MAX * GT_DIFF_KEYS, sizeof(*row->side[side].values));
 	diff->table[at] = (uint32_t)++diff->count;
-	if (!row->name || !row->object || !row->side[0].values || !row->side[1].values)
+	if (row->name == NULL || row->object == NULL || row->side[0].values == NULL ||
+	    row->side[1].values == NULL)
 		return NULL;
 	return row;
 }
@@ -138,13 +139,13 @@ int gt_diff_add(struct gt_diff *diff, unsigned side, const struct gt_report *rep
 		struct gt_diff_row *row =
 			row_of(diff, from->name, gt_diff_object(from->object, program));
 
-		if (!row)
+		if (row == NULL)
 			return GT_ENOMEM;
 		add_values(row->side[side].values + run * GT_DIFF_KEYS, from);
 		if (!gt_histogram_merge(&row->side[side].durations, &from->durations))
 			return GT_ENOMEM;
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* ---- is it noise? ---- */
@@ -240,7 +241,7 @@ static int find_standing_out(struct gt_diff *diff)
 	struct gt_diff_row **order = calloc(diff->count + 1, sizeof(struct gt_diff_row *));
 	size_t last = 0;
 
-	if (!order)
+	if (order == NULL)
 		return GT_ENOMEM;
 	for (size_t i = 0; i < diff->count; i++)
 		order[i] = &diff->rows[i];
@@ -251,7 +252,7 @@ static int find_standing_out(struct gt_diff *diff)
 	for (size_t i = 0; i < last; i++)
 		order[i]->stands_out = order[i]->change != 0;
 	free(order);
-	return GT_OK;
+	return 0;
 }
 
 /* ---- the end ---- */
@@ -303,12 +304,12 @@ int gt_diff_finish(struct gt_diff *diff, enum gt_diff_key key)
 	diff->key = tested;
 	for (size_t i = 0; i < diff->count; i++)
 		measure(diff, &diff->rows[i], tested);
-	if (diff->runs[0] > 1 && diff->runs[1] > 1 && find_standing_out(diff) != GT_OK)
+	if (diff->runs[0] > 1 && diff->runs[1] > 1 && find_standing_out(diff) != 0)
 		return GT_ENOMEM;
 	if (diff->count)
 		qsort(diff->rows, diff->count, sizeof(*diff->rows),
 		      key == GT_DIFF_NAME ? by_name : by_change);
-	return GT_OK;
+	return 0;
 }
 
 void gt_diff_fini(struct gt_diff *diff)

@@ -51,7 +51,8 @@ static uint32_t name_place(const struct names *names, const char *name, const ch
 		uint32_t number = names->table[at & names->table_mask];
 		const char *known = number ? names->names[number - 1] : NULL;
 
-		if (!known || (strcmp(known, name) == 0 && strcmp(object_of(known), object) == 0))
+		if (known == NULL ||
+		    (strcmp(known, name) == 0 && strcmp(object_of(known), object) == 0))
 			return (uint32_t)at & names->table_mask;
 	}
 }
@@ -62,11 +63,11 @@ static int grow_names(struct names *names)
 	char **grown = realloc(names->names, room * sizeof(*grown));
 	uint32_t *table;
 
-	if (!grown)
+	if (grown == NULL)
 		return GT_ENOMEM;
 	names->names = grown;
 	table = calloc((size_t)room * 4, sizeof(*table));
-	if (!table)
+	if (table == NULL)
 		return GT_ENOMEM;
 	free(names->table);
 	names->table = table;
@@ -74,7 +75,7 @@ static int grow_names(struct names *names)
 	names->room = room;
 	for (uint32_t i = 0; i < names->count; i++)
 		table[name_place(names, grown[i], object_of(grown[i]))] = i + 1;
-	return GT_OK;
+	return 0;
 }
 
 /* 0: no memory. */
@@ -84,13 +85,13 @@ static uint32_t number_of(struct names *names, const char *name, const char *obj
 	uint32_t place;
 	char *both;
 
-	if (names->count == names->room && grow_names(names) != GT_OK)
+	if (names->count == names->room && grow_names(names) != 0)
 		return 0;
 	place = name_place(names, name, object);
 	if (names->table[place])
 		return names->table[place];
 	both = malloc(name_bytes + object_bytes);
-	if (!both)
+	if (both == NULL)
 		return 0;
 	memcpy(both, name, name_bytes);
 	memcpy(both + name_bytes, object, object_bytes);
@@ -112,20 +113,20 @@ static uint32_t common_number(struct gt_diff_flame *flame, uint32_t function)
 		uint32_t count = (function + 1) * 2;
 		uint32_t *grown = realloc(flame->numbers, count * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return 0;
 		memset(grown + flame->number_count, 0,
 		       (count - flame->number_count) * sizeof(*grown));
 		flame->numbers = grown;
 		flame->number_count = count;
 	}
-	if (gt_target_function(flame->target, function, &found) != GT_OK || !found.name) {
+	if (gt_target_function(flame->target, function, &found) != 0 || found.name == NULL) {
 		snprintf(number, sizeof(number), "function#%" PRIu32, function);
 		found.name = number;
 	}
-	return flame->numbers[function] =
-		       number_of(&flame->names, found.name,
-				 gt_diff_object(found.object ? found.object : "", flame->program));
+	return flame->numbers[function] = number_of(
+		       &flame->names, found.name,
+		       gt_diff_object(found.object != NULL ? found.object : "", flame->program));
 }
 
 static int enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
@@ -145,14 +146,14 @@ static int leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, u
 	in_ns.start = 0;
 	in_ns.children = gt_clock_duration_ns(clock, call->children);
 	gt_tree_leave(&flame->tree, lane, &in_ns, gt_clock_duration_ns(clock, end - call->start));
-	return GT_OK;
+	return 0;
 }
 
 struct gt_diff_flame *gt_diff_flame_create(void)
 {
 	struct gt_diff_flame *flame = calloc(1, sizeof(*flame));
 
-	if (flame && gt_tree_init(&flame->tree, UINT32_MAX - 1) != GT_OK) {
+	if (flame != NULL && gt_tree_init(&flame->tree, UINT32_MAX - 1) != 0) {
 		gt_diff_flame_destroy(flame);
 		return NULL;
 	}
@@ -164,14 +165,14 @@ static int keep_first(struct gt_diff_flame *flame)
 {
 	flame->first_count = flame->tree.count;
 	flame->first = calloc(flame->first_count, sizeof(*flame->first));
-	if (!flame->first)
+	if (flame->first == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < flame->first_count; i++) {
 		const struct gt_tree_node *node = &flame->tree.nodes[i];
 
 		flame->first[i] = (struct times){ node->calls, node->total, node->self };
 	}
-	return GT_OK;
+	return 0;
 }
 
 int gt_diff_flame_add(struct gt_diff_flame *flame, unsigned side, struct gt_target *target,
@@ -179,16 +180,16 @@ int gt_diff_flame_add(struct gt_diff_flame *flame, unsigned side, struct gt_targ
 {
 	const struct gt_stack_sink sink = { .user = flame, .enter = enter, .leave = leave };
 	struct gt_stack_report report;
-	int error = GT_OK;
+	int error = 0;
 
-	if (side == 1 && !flame->first)
+	if (side == 1 && flame->first == NULL)
 		error = keep_first(flame);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	flame->runs[side]++;
 	flame->target = target;
 	flame->program = program;
-	if (flame->tree.lanes)
+	if (flame->tree.lanes != NULL)
 		memset(flame->tree.lanes, 0, flame->tree.lane_room * sizeof(*flame->tree.lanes));
 	error = gt_stacks_read(target, NULL, &sink, &report);
 	free(flame->numbers);
@@ -266,10 +267,10 @@ int gt_diff_flame_write(struct gt_diff_flame *flame, const char *title, struct g
 	struct picture picture = { .flame = flame, .tree = flame->tree };
 	int error = GT_ENOMEM;
 
-	if (!flame->first && keep_first(flame) != GT_OK)
+	if (flame->first == NULL && keep_first(flame) != 0)
 		return GT_ENOMEM;
 	picture.tree.nodes = calloc(flame->tree.count, sizeof(*picture.tree.nodes));
-	if (!picture.tree.nodes)
+	if (picture.tree.nodes == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < flame->tree.count; i++) {
 		struct gt_tree_node *node = &picture.tree.nodes[i];
@@ -280,7 +281,7 @@ int gt_diff_flame_write(struct gt_diff_flame *flame, const char *title, struct g
 		node->total = (uint64_t)((total[0] + total[1]) / 2);
 		node->self = (uint64_t)((self[0] + self[1]) / 2);
 	}
-	if (gt_tree_finish(&picture.tree) == GT_OK) {
+	if (gt_tree_finish(&picture.tree) == 0) {
 		const struct gt_flame drawn = { .tree = &picture.tree,
 						.title = title,
 						.user = &picture,
@@ -295,7 +296,7 @@ int gt_diff_flame_write(struct gt_diff_flame *flame, const char *title, struct g
 
 void gt_diff_flame_destroy(struct gt_diff_flame *flame)
 {
-	if (!flame)
+	if (flame == NULL)
 		return;
 	for (uint32_t i = 0; i < flame->names.count; i++)
 		free(flame->names.names[i]);

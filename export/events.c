@@ -58,7 +58,7 @@ static bool grow(struct counter *counter, uint32_t number)
 		const uint32_t numbers = number * 2 + 64;
 		uint32_t *grown = realloc(counter->of_number, numbers * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return false;
 		memset(grown + counter->numbers, 0, (numbers - counter->numbers) * sizeof(*grown));
 		counter->of_number = grown;
@@ -68,7 +68,7 @@ static bool grow(struct counter *counter, uint32_t number)
 		const uint32_t room = counter->room ? counter->room * 2 : 32;
 		struct counted *grown = realloc(counter->events, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return false;
 		counter->events = grown;
 		counter->room = room;
@@ -85,7 +85,7 @@ static struct counted *row_of(struct counter *counter, uint64_t number, int *err
 	if (number < counter->numbers && counter->of_number[number])
 		return &counter->events[counter->of_number[number] - 1];
 	if (number >= EVENTS_MAX ||
-	    gt_target_event(counter->target, (uint32_t)number, &format) != GT_OK)
+	    gt_target_event(counter->target, (uint32_t)number, &format) != 0)
 		return NULL;
 	if (!grow(counter, (uint32_t)number)) {
 		*error = GT_ENOMEM;
@@ -145,11 +145,11 @@ static void add_value(struct field *sums, const struct gt_event_field *field,
 
 static int add(struct counter *counter, const struct gt_record *record)
 {
-	int error = GT_OK;
+	int error = 0;
 	struct counted *row = row_of(counter, record->value, &error);
 	struct gt_event_value value;
 
-	if (!row)
+	if (row == NULL)
 		return error;
 	if (!row->count++)
 		row->first = record->clock;
@@ -158,7 +158,7 @@ static int add(struct counter *counter, const struct gt_record *record)
 		gt_event_value(&row->format, record, i, &value);
 		add_value(&row->fields[i], &row->format.fields[i], &value);
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* The clock of the window's ends, and whose events. */
@@ -309,7 +309,7 @@ static int count_all(struct counter *counter, const struct window *window)
 	struct gt_source *source;
 	int result = GT_ENOMEM;
 
-	if (merge) {
+	if (merge != NULL) {
 		result = gt_merge_init(merge, counter->target, &gt_host_memory, GT_MERGE_SNAPSHOT,
 				       NULL);
 		while (result >= 0 && (result = gt_merge_next(merge, &source)) > 0)
@@ -339,7 +339,7 @@ int gt_events_count(struct gt_target *target, const struct gt_events_options *op
 	struct gt_out out;
 	int result = gt_out_init_memory(&out);
 
-	if (result == GT_OK)
+	if (result == 0)
 		result = count_all(&counter, &window);
 	if (result >= 0) {
 		if (counter.count)
@@ -348,9 +348,9 @@ int gt_events_count(struct gt_target *target, const struct gt_events_options *op
 			counter.count = (uint32_t)options->limit;
 		forms[options->format](&out, &counter);
 		gt_out_char(&out, '\0');
-		result = out.error ? GT_ENOMEM : GT_OK;
+		result = out.error ? GT_ENOMEM : 0;
 	}
-	if (result == GT_OK) {
+	if (result == 0) {
 		*text = out.buffer;
 		*bytes = out.used - 1;
 	} else {

@@ -35,7 +35,7 @@ const struct gt_export_format *const gt_export_formats[] = {
 
 const struct gt_export_format *gt_export_find(const char *name)
 {
-	for (size_t i = 0; gt_export_formats[i]; i++)
+	for (size_t i = 0; gt_export_formats[i] != NULL; i++)
 		if (strcmp(gt_export_formats[i]->name, name) == 0)
 			return gt_export_formats[i];
 	return NULL;
@@ -60,14 +60,13 @@ const char *gt_export_name(const struct gt_export *export, uint32_t function, ch
 {
 	struct gt_function found = { .name = "" };
 
-	if (gt_target_function(export->target, function, &found) != GT_OK ||
-	    found.name[0] == '\0') {
+	if (gt_target_function(export->target, function, &found) != 0 || found.name[0] == '\0') {
 		snprintf(number, 24, "function#%" PRIu32, function);
 		found.name = number;
-		if (!found.object)
+		if (found.object == NULL)
 			found.object = "";
 	}
-	if (more)
+	if (more != NULL)
 		*more = found;
 	return found.name;
 }
@@ -78,15 +77,15 @@ const struct gt_export_line *gt_export_line(struct gt_export *export, uint32_t f
 	struct gt_source_line found;
 	struct gt_export_line *line;
 
-	if (!export->lines)
+	if (export->lines == NULL)
 		export->lines = calloc(export->function_end + 1u, sizeof(*export->lines));
-	if (!export->lines || function > export->function_end)
+	if (export->lines == NULL || function > export->function_end)
 		return &none;
 	line = &export->lines[function];
 	if (!line->asked) {
 		*line = none;
 		line->asked = true;
-		if (gt_target_line(export->target, function, &found) == GT_OK) {
+		if (gt_target_line(export->target, function, &found) == 0) {
 			line->file = found.file;
 			line->line = found.line;
 		}
@@ -99,9 +98,9 @@ const char *gt_export_build(struct gt_export *export, uint32_t number,
 {
 	struct gt_export_build *build;
 
-	if (!export->builds)
+	if (export->builds == NULL)
 		export->builds = calloc(export->function_end + 1u, sizeof(*export->builds));
-	if (!export->builds || number > export->function_end || !export->about.build)
+	if (export->builds == NULL || number > export->function_end || export->about.build == NULL)
 		return "";
 	build = &export->builds[number];
 	if (!build->asked)
@@ -124,14 +123,14 @@ static int take_lane(void *user, struct gt_lane *lane)
 {
 	struct gt_export *export = user;
 
-	return export->format->lane ? export->format->lane(export, lane) : GT_OK;
+	return export->format->lane != NULL ? export->format->lane(export, lane) : 0;
 }
 
 static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *call)
 {
 	struct gt_export *export = user;
 
-	return export->format->enter ? export->format->enter(export, lane, call) : GT_OK;
+	return export->format->enter != NULL ? export->format->enter(export, lane, call) : 0;
 }
 
 static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, uint64_t end)
@@ -139,8 +138,8 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	struct gt_export *export = user;
 
 	if (export->least_ns && gt_export_duration_ns(export, end - call->start) < export->least_ns)
-		return GT_OK;
-	return export->format->leave ? export->format->leave(export, lane, call, end) : GT_OK;
+		return 0;
+	return export->format->leave != NULL ? export->format->leave(export, lane, call, end) : 0;
 }
 
 /* Also checks, now and then, for write errors. */
@@ -148,7 +147,7 @@ static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment 
 {
 	struct gt_export *export = user;
 
-	return export->format->moment ? export->format->moment(export, lane, moment) : GT_OK;
+	return export->format->moment != NULL ? export->format->moment(export, lane, moment) : 0;
 }
 
 /* Throws away what the format has, for it to begin anew. */
@@ -157,14 +156,14 @@ static int begin_again(void *user)
 	struct gt_export *export = user;
 	const struct gt_export_format *format = export->format;
 
-	if (format->fini)
+	if (format->fini != NULL)
 		format->fini(export);
-	if (export->state)
+	if (export->state != NULL)
 		memset(export->state, 0, format->state_bytes);
 	memset(export->function_seen, 0, export->function_end + 1u);
-	if (!format->is_directory && gt_out_again(&export->out) != GT_OK)
+	if (!format->is_directory && gt_out_again(&export->out) != 0)
 		return GT_EIO;
-	return format->begin ? format->begin(export) : GT_OK;
+	return format->begin != NULL ? format->begin(export) : 0;
 }
 
 /* Can the writer be read from its first sub-buffer to its last, and has it lost nothing? */
@@ -172,7 +171,7 @@ static bool is_whole(struct gt_target *target, uint32_t index)
 {
 	struct gt_writer writer;
 
-	if (target->ring->writer(target, index, &writer) != GT_OK)
+	if (target->ring->writer(target, index, &writer) != 0)
 		return false;
 	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
 		if (writer.lost[i] != 0)
@@ -219,23 +218,23 @@ int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
 		.leave = take_leave,
 		.moment = take_moment,
 	};
-	int error = GT_OK;
+	int error = 0;
 
 	memset(report, 0, sizeof(*report));
 	export->function_seen = calloc(export->function_end + 1u, 1);
 	export->state = format->state_bytes ? calloc(1, format->state_bytes) : NULL;
-	if (!export->function_seen || (format->state_bytes && !export->state))
+	if (export->function_seen == NULL || (format->state_bytes && export->state == NULL))
 		error = GT_ENOMEM;
-	if (error == GT_OK && !format->is_directory)
+	if (error == 0 && !format->is_directory)
 		error = gt_out_init(&export->out, export->fd);
-	if (error == GT_OK && format->begin)
+	if (error == 0 && format->begin != NULL)
 		error = format->begin(export);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_stacks_read(export->target, export->filter, &sink, report);
-	if (error == GT_OK && format->end)
+	if (error == 0 && format->end != NULL)
 		error = format->end(export, report);
-	if (!format->is_directory && export->out.buffer) {
-		if (error == GT_OK)
+	if (!format->is_directory && export->out.buffer != NULL) {
+		if (error == 0)
 			error = gt_out_flush(&export->out);
 		if (export->out.error) {
 			gt_message_set(export->message, "%s", strerror(export->out.error));
@@ -243,7 +242,7 @@ int gt_export_run(struct gt_export *export, struct gt_stack_report *report)
 		}
 		gt_out_fini(&export->out);
 	}
-	if (export->state && format->fini)
+	if (export->state != NULL && format->fini != NULL)
 		format->fini(export);
 	free(export->state);
 	free(export->function_seen);

@@ -125,5 +125,5 @@ int gt_flame_write(const struct gt_flame *flame, struct gt_out *out)
 	}
 	gt_out_text(out, script);
 	gt_out_text(out, "</svg>\n");
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }

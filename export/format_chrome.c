@@ -45,7 +45,7 @@ static int begin(struct gt_export *export)
 	gt_out_text(&export->out, ",\"host\":");
 	gt_out_json(&export->out, export->about.host);
 	gt_out_text(&export->out, "},\"traceEvents\":[");
-	return GT_OK;
+	return 0;
 }
 
 static int lane(struct gt_export *export, struct gt_lane *lane)
@@ -57,7 +57,7 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	gt_out_text(&export->out, ",\"name\":\"thread_name\",\"args\":{\"name\":");
 	gt_out_json(&export->out, name);
 	gt_out_text(&export->out, "}}");
-	return GT_OK;
+	return 0;
 }
 
 static void begin_argument(struct gt_out *out, const char *name, bool *any)
@@ -83,12 +83,12 @@ static void arguments(struct gt_export *export, const struct gt_stack_call *call
 	bool any = false;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (!texts[i].text)
+		if (texts[i].text == NULL)
 			continue;
 		begin_argument(&export->out, texts[i].name, &any);
 		gt_out_json(&export->out, texts[i].text);
 	}
-	if (end) {
+	if (end != NULL) {
 		begin_argument(&export->out, "end", &any);
 		gt_out_text(&export->out, end);
 	}
@@ -117,7 +117,7 @@ static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack
 	gt_out_json(out, gt_export_name(export, call->function, number, NULL));
 	arguments(export, call);
 	gt_out_char(out, '}');
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 static int moment(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
@@ -145,14 +145,14 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 	gt_out_text(out, ",\"name\":");
 	gt_out_json(out, text);
 	gt_out_char(out, '}');
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 static int end(struct gt_export *export, const struct gt_stack_report *report)
 {
 	(void)report;
 	gt_out_text(&export->out, "\n]}\n");
-	return GT_OK;
+	return 0;
 }
 
 const struct gt_export_format gt_format_chrome = {

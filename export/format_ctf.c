@@ -126,7 +126,7 @@ static int begin(struct gt_export *export)
 	if (mkdirat(export->fd, "trace", 0777) != 0 && errno != EEXIST)
 		return fail(export, "trace", errno);
 	state->trace = openat(export->fd, "trace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return state->trace >= 0 ? GT_OK : fail(export, "trace", errno);
+	return state->trace >= 0 ? 0 : fail(export, "trace", errno);
 }
 
 static int lane(struct gt_export *export, struct gt_lane *lane)
@@ -137,13 +137,13 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 		uint32_t room = (lane->number + 1) * 2;
 		struct stream *grown = realloc(state->streams, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		memset(grown + state->room, 0, (room - state->room) * sizeof(*grown));
 		state->streams = grown;
 		state->room = room;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int event(struct gt_export *export, struct gt_lane *lane, uint8_t id, uint64_t ticks,
@@ -168,7 +168,7 @@ static int event(struct gt_export *export, struct gt_lane *lane, uint8_t id, uin
 	start.timestamp = ns;
 	memcpy(start.procname, lane->name, sizeof(lane->name));
 	error = gt_spool_add(&state->spool, lane->number, &start, sizeof(start));
-	if (error == GT_OK && bytes > 0)
+	if (error == 0 && bytes > 0)
 		error = gt_spool_add(&state->spool, lane->number, fields, bytes);
 	return error == GT_EIO ? fail(export, "a temporary file", state->spool.error) : error;
 }
@@ -206,9 +206,9 @@ static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack
 	const char *how = call->flags & GT_STACK_OPEN	     ? "open"
 			  : call->flags & GT_STACK_NO_RETURN ? "unwound"
 							     : NULL;
-	int error = how ? event(export, lane, EVENT_FLAGS, end, how, strlen(how) + 1) : GT_OK;
+	int error = how != NULL ? event(export, lane, EVENT_FLAGS, end, how, strlen(how) + 1) : 0;
 
-	return error == GT_OK ? event(export, lane, EVENT_EXIT, end, NULL, 0) : error;
+	return error == 0 ? event(export, lane, EVENT_EXIT, end, NULL, 0) : error;
 }
 
 static int moment(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
@@ -228,7 +228,7 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 		return event(export, lane, EVENT_MARK, moment->clock, text, strlen(text) + 1);
 	default:
 		state->streams[lane->number].lost += moment->value ? moment->value : 1;
-		return GT_OK;
+		return 0;
 	}
 }
 
@@ -239,11 +239,11 @@ static int open_file(struct gt_export *export, struct gt_out *out, int folder, c
 
 	if (fd < 0)
 		return fail(export, name, errno);
-	if (gt_out_init(out, fd) != GT_OK) {
+	if (gt_out_init(out, fd) != 0) {
 		close(fd);
 		return GT_ENOMEM;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int close_file(struct gt_export *export, struct gt_out *out, const char *name)
@@ -253,7 +253,7 @@ static int close_file(struct gt_export *export, struct gt_out *out, const char *
 	gt_out_fini(out);
 	if (close(out->fd) != 0 && problem == 0)
 		problem = errno;
-	return error == GT_OK && problem == 0 ? GT_OK : fail(export, name, problem);
+	return error == 0 && problem == 0 ? 0 : fail(export, name, problem);
 }
 
 static int write_stream(struct gt_export *export, uint32_t number)
@@ -276,14 +276,14 @@ static int write_stream(struct gt_export *export, uint32_t number)
 	memcpy(start.uuid, state->uuid, 16);
 	snprintf(name, sizeof(name), "stream_%" PRIu32, number);
 	error = open_file(export, &out, state->trace, name);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	gt_out_bytes(&out, &start, sizeof(start));
 	error = gt_spool_copy(&state->spool, number, &out);
 	closed = close_file(export, &out, name);
-	if (error == GT_EIO && closed == GT_OK)
+	if (error == GT_EIO && closed == 0)
 		return fail(export, "a temporary file", state->spool.error);
-	return error == GT_OK || error == GT_EIO ? closed : error;
+	return error == 0 || error == GT_EIO ? closed : error;
 }
 
 /* Escapes a string of CTF's metadata; writes no quotes. */
@@ -307,7 +307,7 @@ static int write_metadata(struct gt_export *export)
 	struct gt_out out;
 	int error = open_file(export, &out, state->trace, "metadata");
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	snprintf(uuid, sizeof(uuid),
 		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
@@ -326,7 +326,7 @@ static int write_map(struct gt_export *export)
 	struct gt_out out;
 	int error = open_file(export, &out, export->fd, "functions.map");
 
-	for (uint32_t i = 1; error == GT_OK && i <= export->function_end; i++) {
+	for (uint32_t i = 1; error == 0 && i <= export->function_end; i++) {
 		struct gt_function function;
 		char number[24];
 
@@ -337,7 +337,7 @@ static int write_map(struct gt_export *export)
 		gt_out_text(&out, function.name);
 		gt_out_char(&out, '\n');
 	}
-	return error == GT_OK ? close_file(export, &out, "functions.map") : error;
+	return error == 0 ? close_file(export, &out, "functions.map") : error;
 }
 
 static int end(struct gt_export *export, const struct gt_stack_report *report)
@@ -346,10 +346,10 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	int error = write_metadata(export);
 
 	(void)report;
-	for (uint32_t i = 0; error == GT_OK && i < state->room; i++)
+	for (uint32_t i = 0; error == 0 && i < state->room; i++)
 		if (state->streams[i].any)
 			error = write_stream(export, i);
-	return error == GT_OK ? write_map(export) : error;
+	return error == 0 ? write_map(export) : error;
 }
 
 static void fini(struct gt_export *export)

@@ -26,7 +26,7 @@ bool gt_event_fields_next(const struct gt_moment *moment, uint32_t *at, struct g
 	const struct gt_event_field *field;
 	char *end;
 
-	if (!event) {
+	if (event == NULL) {
 		if ((*at)++ > 0)
 			return false;
 		cell->kind = GT_CELL_TEXT;
@@ -154,12 +154,12 @@ const struct gt_stack_call *gt_event_call(const struct gt_lane *lane)
 
 const char *gt_event_system(const struct gt_moment *moment)
 {
-	return moment->event ? moment->event->system : "ftrace";
+	return moment->event != NULL ? moment->event->system : "ftrace";
 }
 
 const char *gt_event_name(const struct gt_moment *moment)
 {
-	return moment->event ? moment->event->name : "print";
+	return moment->event != NULL ? moment->event->name : "print";
 }
 
 static int row_csv(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
@@ -170,19 +170,20 @@ static int row_csv(struct gt_export *export, struct gt_lane *lane, const struct 
 	char number[24];
 
 	if (moment->kind != GT_MOMENT_MARK)
-		return GT_OK;
+		return 0;
 	fields = fields_of(export, moment);
-	if (!fields)
+	if (fields == NULL)
 		return GT_ENOMEM;
 	gt_csv_number(out, gt_export_ns(export, moment->clock), true);
 	gt_csv_thread(out, lane, moment->cpu);
-	gt_csv_number(out, call ? call->id : 0, call != NULL);
-	gt_csv_text(out, call ? gt_export_name(export, call->function, number, NULL) : NULL);
+	gt_csv_number(out, call != NULL ? call->id : 0, call != NULL);
+	gt_csv_text(out,
+		    call != NULL ? gt_export_name(export, call->function, number, NULL) : NULL);
 	gt_csv_text(out, gt_event_system(moment));
 	gt_csv_text(out, gt_event_name(moment));
 	gt_out_csv(out, fields);
 	gt_out_char(out, '\n');
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 static int row_json(struct gt_export *export, struct gt_lane *lane, const struct gt_moment *moment)
@@ -192,18 +193,18 @@ static int row_json(struct gt_export *export, struct gt_lane *lane, const struct
 	char number[24];
 
 	if (moment->kind != GT_MOMENT_MARK)
-		return GT_OK;
+		return 0;
 	gt_json_number(out, "{\"time_ns\":", gt_export_ns(export, moment->clock), true);
 	gt_json_thread(out, lane, moment->cpu);
-	gt_json_number(out, ",\"call\":", call ? call->id : 0, call != NULL);
+	gt_json_number(out, ",\"call\":", call != NULL ? call->id : 0, call != NULL);
 	gt_json_text(out, ",\"function\":",
-		     call ? gt_export_name(export, call->function, number, NULL) : NULL);
+		     call != NULL ? gt_export_name(export, call->function, number, NULL) : NULL);
 	gt_json_text(out, ",\"system\":", gt_event_system(moment));
 	gt_json_text(out, ",\"event\":", gt_event_name(moment));
 	gt_out_text(out, ",\"fields\":");
 	put_fields(out, moment);
 	gt_out_text(out, "}\n");
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 static int row_clickhouse(struct gt_export *export, struct gt_lane *lane,
@@ -215,19 +216,19 @@ static int row_clickhouse(struct gt_export *export, struct gt_lane *lane,
 	char number[24];
 
 	if (moment->kind != GT_MOMENT_MARK)
-		return GT_OK;
+		return 0;
 	fields = fields_of(export, moment);
-	if (!fields)
+	if (fields == NULL)
 		return GT_ENOMEM;
 	gt_tab_origin(export, moment->clock);
 	gt_tab_thread(out, lane, moment->cpu);
-	gt_tab_number(out, call ? call->id : 0, true);
-	gt_tab_text(out, call ? gt_export_name(export, call->function, number, NULL) : "");
+	gt_tab_number(out, call != NULL ? call->id : 0, true);
+	gt_tab_text(out, call != NULL ? gt_export_name(export, call->function, number, NULL) : "");
 	gt_tab_text(out, gt_event_system(moment));
 	gt_tab_text(out, gt_event_name(moment));
 	gt_out_tab_text(out, fields);
 	gt_out_char(out, '\n');
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 const struct gt_export_format gt_format_events_csv = {

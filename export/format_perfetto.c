@@ -44,7 +44,7 @@ static int put(struct gt_export *export)
 	if (state->whole.failed)
 		return GT_ENOMEM;
 	gt_out_bytes(&export->out, state->whole.bytes, state->whole.used);
-	return export->out.error ? GT_EIO : GT_OK;
+	return export->out.error ? GT_EIO : 0;
 }
 
 static uint64_t process_uuid(uint32_t pid)
@@ -78,7 +78,7 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	gt_proto_message(track, TRACK_PROCESS, part);
 	gt_proto_message(&state->packet, PACKET_TRACK, track);
 	error = put(export);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	gt_export_lane_name(lane, name, sizeof(name));
 	gt_proto_number(track, TRACK_UUID, lane_uuid(lane));
@@ -98,7 +98,7 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 /* Writes arguments and other properties of a call as debug annotations. */
 static void annotate(struct perfetto *state, const char *name, const char *text)
 {
-	if (!text)
+	if (text == NULL)
 		return;
 	gt_proto_text(&state->innermost, ANNOTATION_NAME, name);
 	gt_proto_text(&state->innermost, ANNOTATION_TEXT, text);
@@ -127,9 +127,9 @@ static int event(struct gt_export *export, const struct gt_lane *lane, unsigned 
 		gt_proto_number(&state->packet, PACKET_SEQUENCE_FLAGS, NEEDS_INCREMENTAL_STATE);
 		gt_proto_number(inner, EVENT_NAME_IID, function);
 	}
-	if (name)
+	if (name != NULL)
 		gt_proto_text(inner, EVENT_NAME, name);
-	if (call)
+	if (call != NULL)
 		annotate(state, type == SLICE_BEGIN ? "arguments" : "returns",
 			 type == SLICE_BEGIN ? call->arguments : call->result);
 	gt_proto_number(inner, EVENT_TYPE, type);

@@ -31,7 +31,7 @@ static int begin(struct gt_export *export)
 	struct rows *rows = export->state;
 
 	rows->off_cpu = gt_target_has_off_cpu(export->target);
-	return GT_OK;
+	return 0;
 }
 
 static int begin_csv(struct gt_export *export)
@@ -84,9 +84,9 @@ static int leave_csv(struct gt_export *export, struct gt_lane *lane, struct gt_s
 	gt_csv_text(out, line->file);
 	gt_csv_number(out, line->line, line->line != 0);
 	gt_csv_text(out, call->arguments);
-	gt_out_csv(out, call->result ? call->result : "");
+	gt_out_csv(out, call->result != NULL ? call->result : "");
 	gt_out_char(out, '\n');
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,
@@ -120,7 +120,7 @@ static int leave_json(struct gt_export *export, struct gt_lane *lane, struct gt_
 	gt_json_text(out, ",\"arguments\":", call->arguments);
 	gt_json_text(out, ",\"result\":", call->result);
 	gt_out_text(out, "}\n");
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
@@ -147,12 +147,12 @@ static int leave_clickhouse(struct gt_export *export, struct gt_lane *lane,
 	gt_tab_number(out, ns, known);
 	gt_tab_text(out, end_word(call));
 	gt_tab_text(out, call->arguments);
-	if (call->result)
+	if (call->result != NULL)
 		gt_out_tab_text(out, call->result);
 	else
 		gt_out_text(out, "\\N");
 	gt_out_char(out, '\n');
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 const struct gt_export_format gt_format_csv = {

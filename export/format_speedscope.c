@@ -34,7 +34,7 @@ static int begin(struct gt_export *export)
 	gt_spool_init(&state->spool);
 	state->frames = calloc(export->function_end + 1u, sizeof(*state->frames));
 	state->functions = calloc(export->function_end + 1u, sizeof(*state->functions));
-	return state->frames && state->functions ? GT_OK : GT_ENOMEM;
+	return state->frames != NULL && state->functions != NULL ? 0 : GT_ENOMEM;
 }
 
 static int lane(struct gt_export *export, struct gt_lane *lane)
@@ -45,14 +45,14 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 		uint32_t room = (lane->number + 1) * 2;
 		struct profile *grown = realloc(state->profiles, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		memset(grown + state->profile_room, 0,
 		       (room - state->profile_room) * sizeof(*grown));
 		state->profiles = grown;
 		state->profile_room = room;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int event(struct gt_export *export, struct gt_lane *lane, char kind, uint32_t function,
@@ -104,7 +104,7 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	uint32_t shown = 0, busiest = 0;
 	uint64_t most = 0;
 	char number[24];
-	int error = GT_OK;
+	int error = 0;
 
 	(void)report;
 	gt_out_text(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
@@ -113,7 +113,7 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	gt_out_text(out, ",\"name\":");
 	gt_out_json(out, export->about.command_line);
 	gt_out_text(out, ",\"profiles\":[");
-	for (uint32_t i = 0; i < state->profile_room && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < state->profile_room && error == 0; i++) {
 		const struct profile *profile = &state->profiles[i];
 
 		if (!profile->any)

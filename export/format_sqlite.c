@@ -73,14 +73,14 @@ static int fail(struct gt_export *export)
 	struct database *state = export->state;
 
 	return gt_fail(export->message, GT_EIO, "%s",
-		       state->db ? sqlite3_errmsg(state->db) : "SQLite: out of memory");
+		       state->db != NULL ? sqlite3_errmsg(state->db) : "SQLite: out of memory");
 }
 
 static int prepare(struct gt_export *export, const char *sql, sqlite3_stmt **statement)
 {
 	struct database *state = export->state;
 
-	return sqlite3_prepare_v2(state->db, sql, -1, statement, NULL) == SQLITE_OK ? GT_OK
+	return sqlite3_prepare_v2(state->db, sql, -1, statement, NULL) == SQLITE_OK ? 0
 										    : fail(export);
 }
 
@@ -89,7 +89,7 @@ static int step(struct gt_export *export, sqlite3_stmt *statement)
 	int result = sqlite3_step(statement);
 
 	sqlite3_reset(statement);
-	return result == SQLITE_DONE ? GT_OK : fail(export);
+	return result == SQLITE_DONE ? 0 : fail(export);
 }
 
 static void bind_text(sqlite3_stmt *statement, int column, const char *text)
@@ -100,7 +100,7 @@ static void bind_text(sqlite3_stmt *statement, int column, const char *text)
 /* NULL: they were not recorded. */
 static void bind_values(sqlite3_stmt *statement, int column, const char *text)
 {
-	if (text)
+	if (text != NULL)
 		bind_text(statement, column, text);
 	else
 		sqlite3_bind_null(statement, column);
@@ -111,10 +111,10 @@ static int note(struct gt_export *export, const char *name, const char *text, ui
 	sqlite3_stmt *statement;
 	int error = prepare(export, "INSERT INTO run VALUES(?, ?)", &statement);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	bind_text(statement, 1, name);
-	if (text)
+	if (text != NULL)
 		bind_text(statement, 2, text);
 	else
 		sqlite3_bind_int64(statement, 2, (sqlite3_int64)number);
@@ -150,23 +150,23 @@ static int begin(struct gt_export *export)
 	    sqlite3_exec(state->db, schema, NULL, NULL, NULL) != SQLITE_OK)
 		return fail(export);
 	error = prepare_calls(export, ROWS, &state->calls);
-	if (error == GT_OK)
+	if (error == 0)
 		error = prepare(export, "INSERT INTO functions VALUES(?,?,?,?,?)",
 				&state->function);
-	if (error == GT_OK)
+	if (error == 0)
 		error = prepare(export, "INSERT OR REPLACE INTO threads VALUES(?,?,?,?,?)",
 				&state->thread);
-	if (error == GT_OK)
+	if (error == 0)
 		error = prepare(export, "INSERT INTO events VALUES(?,?,?,?,?,?,?)", &state->event);
-	if (error == GT_OK)
+	if (error == 0)
 		error = prepare(export, "INSERT INTO event_fields VALUES(?,?,?)", &state->field);
-	if (error == GT_OK)
+	if (error == 0)
 		error = note(export, "command", export->about.command_line, 0);
-	if (error == GT_OK)
+	if (error == 0)
 		error = note(export, "host", export->about.host, 0);
-	if (error == GT_OK)
+	if (error == 0)
 		error = note(export, "made_by", export->about.made_by, 0);
-	if (error == GT_OK)
+	if (error == 0)
 		error = note(export, "started_ns", NULL, export->about.realtime_ns);
 	return error;
 }
@@ -192,7 +192,7 @@ static int add_function(struct gt_export *export, uint32_t number)
 	char text[24];
 
 	if (number > export->function_end || export->function_seen[number])
-		return GT_OK;
+		return 0;
 	export->function_seen[number] = 1;
 	gt_export_name(export, number, text, &function);
 	sqlite3_bind_int64(state->function, 1, number);
@@ -238,9 +238,9 @@ static int insert_rest(struct gt_export *export)
 	int error;
 
 	if (state->row_count == 0)
-		return GT_OK;
+		return 0;
 	error = prepare_calls(export, state->row_count, &statement);
-	if (error == GT_OK)
+	if (error == 0)
 		error = insert_rows(export, statement);
 	sqlite3_finalize(statement);
 	return error;
@@ -249,8 +249,8 @@ static int insert_rest(struct gt_export *export)
 /* Copies a text that ends with the call; *copy NULL: it has none. */
 static int keep(const char *text, char **copy)
 {
-	*copy = text ? strdup(text) : NULL;
-	return text && !*copy ? GT_ENOMEM : GT_OK;
+	*copy = text != NULL ? strdup(text) : NULL;
+	return text != NULL && *copy == NULL ? GT_ENOMEM : 0;
 }
 
 static int64_t on_cpu_ns(const struct gt_export *export, const struct gt_lane *lane,
@@ -289,16 +289,16 @@ static int leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack
 		       : call->flags & GT_STACK_NO_RETURN ? "unwound"
 							  : "return",
 	};
-	if (error == GT_OK)
+	if (error == 0)
 		error = keep(call->arguments, &row->arguments);
-	if (error == GT_OK)
+	if (error == 0)
 		error = keep(call->result, &row->result);
-	if (error != GT_OK) {
+	if (error != 0) {
 		free(row->arguments);
 		return error;
 	}
 	state->row_count++;
-	return state->row_count == ROWS ? insert_rows(export, state->calls) : GT_OK;
+	return state->row_count == ROWS ? insert_rows(export, state->calls) : 0;
 }
 
 static int add_field(struct gt_export *export, const struct gt_event_cell *cell)
@@ -326,9 +326,9 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 	int error;
 
 	if (moment->kind != GT_MOMENT_MARK)
-		return GT_OK;
+		return 0;
 	sqlite3_bind_int64(row, 1, ++state->events);
-	if (call)
+	if (call != NULL)
 		sqlite3_bind_int64(row, 2, (sqlite3_int64)call->id);
 	else
 		sqlite3_bind_null(row, 2);
@@ -341,7 +341,7 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 	bind_text(row, 6, gt_event_system(moment));
 	bind_text(row, 7, gt_event_name(moment));
 	error = step(export, row);
-	while (error == GT_OK && gt_event_fields_next(moment, &at, &cell))
+	while (error == 0 && gt_event_fields_next(moment, &at, &cell))
 		error = add_field(export, &cell);
 	return error;
 }
@@ -351,12 +351,11 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	struct database *state = export->state;
 	int error = insert_rest(export);
 
-	if (error == GT_OK)
+	if (error == 0)
 		error = note(export, "records_lost", NULL, report->lost);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
-	return sqlite3_exec(state->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? GT_OK
-										: fail(export);
+	return sqlite3_exec(state->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(export);
 }
 
 static void fini(struct gt_export *export)

@@ -52,7 +52,7 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	char title[2100], whole[32];
 
 	(void)report;
-	if (gt_tree_finish(&state->merged.tree) != GT_OK)
+	if (gt_tree_finish(&state->merged.tree) != 0)
 		return GT_ENOMEM;
 	gt_flame_time(whole, gt_export_duration_ns(export, state->merged.tree.nodes[0].total));
 	snprintf(title, sizeof(title), "%.2000s (%s in all threads)",

@@ -38,7 +38,7 @@ static int end_folded(struct gt_export *export, const struct gt_stack_report *re
 	char number[24];
 
 	(void)report;
-	if (gt_tree_finish(tree) != GT_OK)
+	if (gt_tree_finish(tree) != 0)
 		return GT_ENOMEM;
 	for (uint32_t at = next_node(tree, 0); at != 0; at = next_node(tree, at)) {
 		const struct gt_tree_node *node = &tree->nodes[at];
@@ -57,7 +57,7 @@ static int end_folded(struct gt_export *export, const struct gt_stack_report *re
 		gt_out_number(&export->out, self);
 		gt_out_char(&export->out, '\n');
 	}
-	return export->out.error ? GT_EIO : GT_OK;
+	return export->out.error ? GT_EIO : 0;
 }
 
 /* A function's sums over all its nodes. Of recursive calls only the outermost counts for the
@@ -101,7 +101,7 @@ static int sum_up(struct gt_export *export, struct sums **sums, struct edge **ed
 	*sums = calloc(export->function_end + 1u, sizeof(**sums));
 	*edges = calloc(tree->count, sizeof(**edges));
 	*count = 0;
-	if (!*sums || !*edges || gt_tree_finish(tree) != GT_OK)
+	if (*sums == NULL || *edges == NULL || gt_tree_finish(tree) != 0)
 		return GT_ENOMEM;
 	for (uint32_t at = 1; at < tree->count; at++) {
 		const struct gt_tree_node *node = &tree->nodes[at];
@@ -120,7 +120,7 @@ static int sum_up(struct gt_export *export, struct sums **sums, struct edge **ed
 	for (uint32_t i = 0; i < *count; i++) {
 		struct edge *last = kept ? &(*edges)[kept - 1] : NULL;
 
-		if (last && by_functions(last, &(*edges)[i]) == 0) {
+		if (last != NULL && by_functions(last, &(*edges)[i]) == 0) {
 			last->calls += (*edges)[i].calls;
 			last->total += (*edges)[i].total;
 		} else {
@@ -128,7 +128,7 @@ static int sum_up(struct gt_export *export, struct sums **sums, struct edge **ed
 		}
 	}
 	*count = kept;
-	return GT_OK;
+	return 0;
 }
 
 /* Writes the function's file, if it differs from *file, the last one written. */
@@ -138,7 +138,7 @@ static void callgrind_file(struct gt_export *export, const char *key, uint32_t f
 	const struct gt_export_line *line = gt_export_line(export, function);
 	const char *name = line->line ? line->file : "???";
 
-	if (*file && strcmp(*file, name) == 0)
+	if (*file != NULL && strcmp(*file, name) == 0)
 		return;
 	gt_out_text(&export->out, key);
 	gt_out_char(&export->out, '=');
@@ -174,15 +174,14 @@ static int end_callgrind(struct gt_export *export, const struct gt_stack_report 
 	int error = sum_up(export, &sums, &edges, &count);
 
 	(void)report;
-	if (error == GT_OK) {
+	if (error == 0) {
 		gt_out_text(out, "# callgrind format\nversion: 1\ncreator: ");
 		gt_out_text(out, export->about.made_by);
 		gt_out_text(out, "\ncmd: ");
 		folded_name(out, export->about.command_line);
 		gt_out_text(out, "\npositions: line\nevents: ns\n\n");
 	}
-	for (uint32_t function = 1; error == GT_OK && function <= export->function_end;
-	     function++) {
+	for (uint32_t function = 1; error == 0 && function <= export->function_end; function++) {
 		uint64_t self = gt_export_duration_ns(export, sums[function].self);
 
 		while (at < count && edges[at].caller < function)
@@ -207,11 +206,11 @@ static int end_callgrind(struct gt_export *export, const struct gt_stack_report 
 		}
 		gt_out_char(out, '\n');
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		gt_out_printf(out, "totals: %" PRIu64 "\n", all);
 	free(sums);
 	free(edges);
-	return error == GT_OK && out->error ? GT_EIO : error;
+	return error == 0 && out->error ? GT_EIO : error;
 }
 
 static void dot_text(struct gt_out *out, const char *text)
@@ -249,7 +248,7 @@ static int end_dot(struct gt_export *export, const struct gt_stack_report *repor
 	int error = sum_up(export, &sums, &edges, &count);
 
 	(void)report;
-	if (error == GT_OK) {
+	if (error == 0) {
 		uint64_t all = state->tree.nodes[0].total;
 
 		gt_out_text(out, "digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n");
@@ -280,7 +279,7 @@ static int end_dot(struct gt_export *export, const struct gt_stack_report *repor
 	}
 	free(sums);
 	free(edges);
-	return error == GT_OK && out->error ? GT_EIO : error;
+	return error == 0 && out->error ? GT_EIO : error;
 }
 
 /* profile.proto: field numbers of github.com/google/pprof/proto/profile.proto. */
@@ -345,7 +344,7 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 	bool failed;
 
 	(void)report;
-	if (gt_tree_finish(&state->tree) != GT_OK)
+	if (gt_tree_finish(&state->tree) != 0)
 		return GT_ENOMEM;
 	pprof_sample_types(&whole, &part);
 	pprof_samples(export, &whole, &part, &list);
@@ -391,7 +390,7 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 	gt_proto_fini(&whole);
 	gt_proto_fini(&part);
 	gt_proto_fini(&list);
-	return failed ? GT_ENOMEM : export->out.error ? GT_EIO : GT_OK;
+	return failed ? GT_ENOMEM : export->out.error ? GT_EIO : 0;
 }
 
 #define MERGED                                                                                    \

@@ -66,7 +66,7 @@ static int begin(struct gt_export *export)
 
 	gt_spool_init(&state->spool);
 	state->base = gt_clock_ns(&export->target->clock, export->about.start);
-	return GT_OK;
+	return 0;
 }
 
 static int lane(struct gt_export *export, struct gt_lane *lane)
@@ -77,7 +77,7 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 		uint32_t room = (lane->number + 1) * 2;
 		struct task *grown = realloc(state->tasks, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		memset(grown + state->room, 0, (room - state->room) * sizeof(*grown));
 		state->tasks = grown;
@@ -86,7 +86,7 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	struct task *task = &state->tasks[lane->number];
 	task->pid = lane->pid ? lane->pid : 1;
 	task->tid = lane->stack == 0 && lane->tid ? lane->tid : OTHER_STACKS + lane->number;
-	return GT_OK;
+	return 0;
 }
 
 static int record(struct gt_export *export, struct gt_lane *lane, unsigned type, uint64_t ticks,
@@ -140,11 +140,11 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 	case GT_MOMENT_CALL:
 		error = record(export, lane, RECORD_ENTRY, moment->clock, lane->open,
 			       address_of(export, moment->function));
-		return error == GT_OK ? record(export, lane, RECORD_EXIT, moment->clock, lane->open,
-					       address_of(export, moment->function))
-				      : error;
+		return error == 0 ? record(export, lane, RECORD_EXIT, moment->clock, lane->open,
+					   address_of(export, moment->function))
+				  : error;
 	default:
-		return GT_OK;
+		return 0;
 	}
 }
 
@@ -158,12 +158,12 @@ static int write_file(struct gt_export *export, const char *name,
 
 	if (fd < 0)
 		return fail(export, name, errno);
-	if (gt_out_init(&out, fd) != GT_OK) {
+	if (gt_out_init(&out, fd) != 0) {
 		close(fd);
 		return GT_ENOMEM;
 	}
 	error = fill(export, &out, number);
-	if (gt_out_flush(&out) != GT_OK && error == GT_OK)
+	if (gt_out_flush(&out) != 0 && error == 0)
 		error = GT_EIO;
 	problem = out.error;
 	gt_out_fini(&out);
@@ -201,7 +201,7 @@ static int fill_info(struct gt_export *export, struct gt_out *out, uint32_t numb
 		if (state->tasks[i].any)
 			gt_out_printf(out, "%s%" PRIu32, count++ ? "," : "", state->tasks[i].tid);
 	gt_out_char(out, '\n');
-	return GT_OK;
+	return 0;
 }
 
 static void stamp(struct gt_out *out, const char *kind, uint64_t ns)
@@ -231,7 +231,7 @@ static int fill_tasks(struct gt_export *export, struct gt_out *out, uint32_t num
 		stamp(out, "TASK", task->start);
 		gt_out_printf(out, " tid=%" PRIu32 " pid=%" PRIu32 "\n", task->tid, task->pid);
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int fill_map(struct gt_export *export, struct gt_out *out, uint32_t number)
@@ -242,7 +242,7 @@ static int fill_map(struct gt_export *export, struct gt_out *out, uint32_t numbe
 	gt_out_printf(out, "%012" PRIx64 "-%012" PRIx64 " r-xp 00000000 00:00 0 %.1000s\n",
 		      MODULE_START, (end + 4095) & ~UINT64_C(4095), export->about.program);
 	gt_out_text(out, "7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n");
-	return GT_OK;
+	return 0;
 }
 
 static int fill_symbols(struct gt_export *export, struct gt_out *out, uint32_t number)
@@ -264,7 +264,7 @@ static int fill_symbols(struct gt_export *export, struct gt_out *out, uint32_t n
 	}
 	gt_out_printf(out, "%016" PRIx64 " T __sym_end\n",
 		      (export->function_end + UINT64_C(1)) * FUNCTION_BYTES);
-	return GT_OK;
+	return 0;
 }
 
 static int fill_data(struct gt_export *export, struct gt_out *out, uint32_t number)
@@ -282,16 +282,16 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	int error;
 
 	(void)report;
-	program = program ? program + 1 : export->about.program;
+	program = program != NULL ? program + 1 : export->about.program;
 	error = write_file(export, "info", fill_info, 0);
-	if (error == GT_OK)
+	if (error == 0)
 		error = write_file(export, "task.txt", fill_tasks, 0);
-	if (error == GT_OK)
+	if (error == 0)
 		error = write_file(export, "sid-" SESSION ".map", fill_map, 0);
 	snprintf(name, sizeof(name), "%.250s.sym", program);
-	if (error == GT_OK)
+	if (error == 0)
 		error = write_file(export, name, fill_symbols, 0);
-	for (uint32_t i = 0; error == GT_OK && i < state->room; i++) {
+	for (uint32_t i = 0; error == 0 && i < state->room; i++) {
 		snprintf(name, sizeof(name), "%" PRIu32 ".dat", state->tasks[i].tid);
 		if (state->tasks[i].any)
 			error = write_file(export, name, fill_data, i);

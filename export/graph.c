@@ -27,12 +27,12 @@ static const char *name_of(struct gt_target *target, uint32_t function, char num
 {
 	struct gt_function found = { .name = "", .object = "" };
 
-	if (gt_target_function(target, function, &found) != GT_OK || found.name[0] == '\0') {
+	if (gt_target_function(target, function, &found) != 0 || found.name[0] == '\0') {
 		snprintf(number, 24, "function#%" PRIu32, function);
 		found.name = number;
 	}
-	if (object)
-		*object = found.object ? found.object : "";
+	if (object != NULL)
+		*object = found.object != NULL ? found.object : "";
 	return found.name;
 }
 
@@ -48,7 +48,7 @@ static int leave(void *user, struct gt_lane *lane, struct gt_stack_call *call, u
 	struct graph *graph = user;
 
 	gt_tree_leave(&graph->tree, lane, call, end);
-	return GT_OK;
+	return 0;
 }
 
 static int again(void *user)
@@ -80,10 +80,10 @@ static int leave_turned(void *user, struct gt_lane *lane, struct gt_stack_call *
 	struct graph *graph = user;
 
 	if (!matches(graph, call->function))
-		return GT_OK;
+		return 0;
 	for (uint32_t i = 0; i < lane->open; i++)
 		if (lane->calls[i].function == call->function)
-			return GT_OK;
+			return 0;
 	return gt_tree_add_path(&graph->tree, lane, call, end);
 }
 
@@ -147,7 +147,7 @@ static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, con
 		      lines);
 	put_name(out, name_of(graph->target, node->function, number, NULL), graph->options->brief);
 	note = graph->options->lines ? gt_sources_note(&graph->sources, node->function) : NULL;
-	if (note) {
+	if (note != NULL) {
 		gt_out_text(out, "  ");
 		gt_out_text(out, note);
 	}
@@ -198,7 +198,7 @@ static void print_json_line(struct graph *graph, struct gt_out *out, uint32_t fu
 {
 	struct gt_source_line line;
 
-	if (gt_target_line(graph->target, function, &line) != GT_OK)
+	if (gt_target_line(graph->target, function, &line) != 0)
 		return;
 	gt_out_text(out, ",\"file\":");
 	gt_out_json(out, line.file);
@@ -261,21 +261,21 @@ int gt_graph_write(struct gt_target *target, const struct gt_graph_options *opti
 	const struct gt_stack_sink sink = {
 		.user = &graph,
 		.again = again,
-		.enter = options->callers_of ? NULL : enter,
-		.leave = options->callers_of ? leave_turned : leave,
+		.enter = options->callers_of != NULL ? NULL : enter,
+		.leave = options->callers_of != NULL ? leave_turned : leave,
 	};
 	int error = gt_tree_init(&graph.tree, options->function_end);
 
 	graph.matches = calloc(options->function_end + 1u, 1);
-	if (error == GT_OK && !graph.matches)
+	if (error == 0 && graph.matches == NULL)
 		error = GT_ENOMEM;
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_stacks_read(target, options->filter, &sink, report);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tree_finish(&graph.tree);
-	if (error == GT_OK && graph.tree.count == 1)
+	if (error == 0 && graph.tree.count == 1)
 		error = GT_ENOENT;
-	if (error == GT_OK) {
+	if (error == 0) {
 		for (uint32_t i = 1; i < graph.tree.count; i++)
 			graph.left_out += !is_shown(&graph, i);
 		if (options->json)

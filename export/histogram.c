@@ -9,9 +9,9 @@ bool gt_histogram_add_slow(struct gt_histogram *histogram, unsigned octave, unsi
 {
 	uint64_t **counts = &histogram->octaves[octave];
 
-	if (!*counts)
+	if (*counts == NULL)
 		*counts = calloc(GT_HISTOGRAM_STEPS, sizeof(**counts));
-	if (!*counts)
+	if (*counts == NULL)
 		return false;
 	(*counts)[step]++;
 	return true;
@@ -22,11 +22,11 @@ bool gt_histogram_merge(struct gt_histogram *histogram, const struct gt_histogra
 	for (unsigned octave = 0; octave < GT_HISTOGRAM_OCTAVES; octave++) {
 		uint64_t **counts = &histogram->octaves[octave];
 
-		if (!from->octaves[octave])
+		if (from->octaves[octave] == NULL)
 			continue;
-		if (!*counts)
+		if (*counts == NULL)
 			*counts = calloc(GT_HISTOGRAM_STEPS, sizeof(**counts));
-		if (!*counts)
+		if (*counts == NULL)
 			return false;
 		for (unsigned step = 0; step < GT_HISTOGRAM_STEPS; step++)
 			(*counts)[step] += from->octaves[octave][step];
@@ -49,8 +49,8 @@ uint64_t gt_histogram_between(const struct gt_histogram *histogram, uint64_t low
 	uint64_t count = 0;
 
 	for (unsigned octave = 0; octave < GT_HISTOGRAM_OCTAVES; octave++)
-		for (unsigned step = 0; histogram->octaves[octave] && step < GT_HISTOGRAM_STEPS;
-		     step++)
+		for (unsigned step = 0;
+		     histogram->octaves[octave] != NULL && step < GT_HISTOGRAM_STEPS; step++)
 			if (gt_histogram_low(octave, step) >= low &&
 			    gt_histogram_low(octave, step) < high)
 				count += histogram->octaves[octave][step];
@@ -72,8 +72,8 @@ uint64_t gt_histogram_quantile(const struct gt_histogram *histogram, double part
 	if (rank > count)
 		rank = count;
 	for (unsigned octave = 0; octave < GT_HISTOGRAM_OCTAVES; octave++)
-		for (unsigned step = 0; histogram->octaves[octave] && step < GT_HISTOGRAM_STEPS;
-		     step++) {
+		for (unsigned step = 0;
+		     histogram->octaves[octave] != NULL && step < GT_HISTOGRAM_STEPS; step++) {
 			uint64_t here = histogram->octaves[octave][step];
 
 			if (before + here < rank) {

@@ -34,7 +34,7 @@ static inline bool gt_histogram_add(struct gt_histogram *histogram, uint64_t ns)
 			step = GT_HISTOGRAM_STEPS - 1;
 		}
 	}
-	if (__builtin_expect(!histogram->octaves[octave], 0))
+	if (__builtin_expect(histogram->octaves[octave] == NULL, 0))
 		return gt_histogram_add_slow(histogram, octave, step);
 	histogram->octaves[octave][step]++;
 	return true;

@@ -197,8 +197,8 @@ static int plan_init(struct plan *plan, const struct gt_breakdown *breakdown)
 	plan->bar = malloc(((size_t)breakdown->threads_count + 1) * sizeof *plan->bar);
 	plan->shares = malloc(((size_t)breakdown->cells_count + 1) * sizeof *plan->shares);
 	if (plan->place == NULL || plan->bar == NULL || plan->shares == NULL ||
-	    gt_breakdown_rank_functions(breakdown, &plan->functions) != GT_OK ||
-	    gt_breakdown_rank_threads(breakdown, &plan->threads) != GT_OK) {
+	    gt_breakdown_rank_functions(breakdown, &plan->functions) != 0 ||
+	    gt_breakdown_rank_threads(breakdown, &plan->threads) != 0) {
 		plan_fini(plan);
 		return GT_ENOMEM;
 	}
@@ -235,7 +235,7 @@ static int plan_init(struct plan *plan, const struct gt_breakdown *breakdown)
 			.self_ns = breakdown->cells[i].self_ns,
 		};
 	qsort(plan->shares, breakdown->cells_count, sizeof *plan->shares, compare_shares);
-	return GT_OK;
+	return 0;
 }
 
 /* Writes the shares of one function in the chart, summed for each bar. Moves *at after them. */
@@ -338,7 +338,7 @@ int gt_html_write_breakdown(int fd, const struct gt_breakdown *breakdown, const 
 	struct plan plan;
 	int result = GT_ENOMEM;
 
-	if (page == NULL || plan_init(&plan, breakdown) != GT_OK) {
+	if (page == NULL || plan_init(&plan, breakdown) != 0) {
 		gt_message_set(message, "out of memory");
 		goto free_page;
 	}
@@ -348,7 +348,7 @@ int gt_html_write_breakdown(int fd, const struct gt_breakdown *breakdown, const 
 	mark += sizeof data_mark - 1;
 	put(page, mark, (size_t)(end - mark));
 	flush(page);
-	result = GT_OK;
+	result = 0;
 	if (page->error != 0) {
 		gt_message_set(message, "cannot write: %s", strerror(page->error));
 		result = GT_EIO;

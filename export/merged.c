@@ -22,7 +22,7 @@ int gt_merged_leave(struct gt_export *export, struct gt_lane *lane, struct gt_st
 	struct gt_merged *merged = export->state;
 
 	gt_tree_leave(&merged->tree, lane, call, end);
-	return GT_OK;
+	return 0;
 }
 
 void gt_merged_fini(struct gt_export *export)

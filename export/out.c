@@ -14,7 +14,7 @@
 int gt_out_init(struct gt_out *out, int fd)
 {
 	*out = (struct gt_out){ .fd = fd, .room = GT_OUT_BYTES, .buffer = malloc(GT_OUT_BYTES) };
-	return out->buffer ? GT_OK : GT_ENOMEM;
+	return out->buffer != NULL ? 0 : GT_ENOMEM;
 }
 
 int gt_out_init_memory(struct gt_out *out)
@@ -31,7 +31,7 @@ static bool grow(struct gt_out *out, size_t count)
 	while (room - out->used < count)
 		room *= 2;
 	grown = realloc(out->buffer, room);
-	if (!grown) {
+	if (grown == NULL) {
 		out->error = ENOMEM;
 		return false;
 	}
@@ -60,10 +60,10 @@ static void write_all(struct gt_out *out, const char *bytes, size_t count)
 int gt_out_flush(struct gt_out *out)
 {
 	if (out->fd < 0)
-		return out->error ? GT_ENOMEM : GT_OK;
+		return out->error ? GT_ENOMEM : 0;
 	write_all(out, out->buffer, out->used);
 	out->used = 0;
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 int gt_out_again(struct gt_out *out)
@@ -73,7 +73,7 @@ int gt_out_again(struct gt_out *out)
 	if (out->bytes != 0 && (ftruncate(out->fd, 0) != 0 || lseek(out->fd, 0, SEEK_SET) != 0))
 		out->error = errno;
 	out->bytes = 0;
-	return out->error ? GT_EIO : GT_OK;
+	return out->error ? GT_EIO : 0;
 }
 
 void gt_out_fini(struct gt_out *out)

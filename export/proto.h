@@ -24,7 +24,7 @@ static inline void gt_proto_raw(struct gt_proto *proto, const void *bytes, size_
 		size_t room = (proto->used + count) * 2;
 		uint8_t *grown = realloc(proto->bytes, room);
 
-		if (!grown) {
+		if (grown == NULL) {
 			proto->failed = true;
 			return;
 		}

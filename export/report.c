@@ -34,8 +34,8 @@ static __attribute__((noinline)) uint32_t row_at_slow(struct collector *c, uint3
 		return c->thread_row;
 	const struct gt_decode_frame *frame = depth ? gt_decode_frame(c->decode, depth - 1) : NULL;
 	uint32_t called = gt_report_row_of(c, function);
-	uint32_t caller =
-		frame && frame->function ? gt_report_row_of(c, frame->function) : ROW_OUTERMOST;
+	uint32_t caller = frame != NULL && frame->function ? gt_report_row_of(c, frame->function)
+							   : ROW_OUTERMOST;
 
 	if (c->out_of_memory)
 		return ROW_OTHERS;
@@ -57,7 +57,7 @@ static __attribute__((noinline)) void grow_counts(struct collector *c)
 {
 	struct open_calls *open = &c->open[c->place];
 	uint32_t *count = realloc(open->count, c->row_capacity * sizeof(*count));
-	if (!count) {
+	if (count == NULL) {
 		c->out_of_memory = true;
 		return;
 	}
@@ -71,7 +71,7 @@ static void choose_place(struct collector *c, uint32_t place, uint32_t context)
 {
 	struct open_calls *open = &c->open[place];
 	if (!open->used || open->context != context) {
-		if (open->count)
+		if (open->count != NULL)
 			memset(open->count, 0, open->size * sizeof(*open->count));
 		open->used = true;
 		open->begun = false;
@@ -114,8 +114,8 @@ static bool is_named(struct collector *c, uint32_t number)
 
 	if (c->globbed[place] == number)
 		return c->glob_matches[place];
-	if (gt_target_function(c->target, number, &function) == GT_OK && function.name)
-		for (const char *const *glob = c->options->graph; *glob && !found; glob++)
+	if (gt_target_function(c->target, number, &function) == 0 && function.name != NULL)
+		for (const char *const *glob = c->options->graph; *glob != NULL && !found; glob++)
 			found = gt_glob_match(*glob, function.name);
 	c->globbed[place] = number;
 	c->glob_matches[place] = found;
@@ -127,10 +127,11 @@ static bool is_inside(struct collector *c, uint32_t function, uint32_t depth)
 {
 	const struct gt_decode_frame *caller;
 
-	if (!c->options->graph)
+	if (c->options->graph == NULL)
 		return true;
 	caller = depth ? gt_decode_frame(c->decode, depth - 1) : NULL;
-	return (caller && caller->mark & MARK_INSIDE) || (function && is_named(c, function));
+	return (caller != NULL && caller->mark & MARK_INSIDE) ||
+	       (function && is_named(c, function));
 }
 
 static uint16_t open_mark(struct collector *c, uint32_t function, uint32_t depth)
@@ -149,7 +150,7 @@ static __attribute__((noinline)) void count_unseen(struct collector *c)
 	uint32_t from = end > GRAFTRACE_OPEN_CALLS ? end - GRAFTRACE_OPEN_CALLS : 0;
 	for (uint32_t depth = from; depth < end; depth++) {
 		struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
-		if (frame && !frame->mark)
+		if (frame != NULL && !frame->mark)
 			frame->mark = c->picks ? open_mark(c, frame->function, depth)
 					       : count_open(c, row_at(c, frame->function, depth));
 	}
@@ -188,7 +189,7 @@ static inline void take_entry(struct collector *c, const struct gt_record *recor
 {
 	struct gt_decode *decode = c->decode;
 	struct gt_decode_frame *frame = gt_decode_frame(decode, record->depth);
-	if (__builtin_expect(!frame, 0))
+	if (__builtin_expect(frame == NULL, 0))
 		return;
 	if (record->depth > decode->low &&
 	    __builtin_expect(!decode->frames[(record->depth - 1) & decode->mask].mark, 0))
@@ -248,7 +249,7 @@ static __attribute__((noinline)) void take_off_cpu(struct collector *c,
 		function = record->function;
 	} else if (record->kind != GT_RECORD_CONTEXT && record->depth) {
 		const struct gt_decode_frame *frame = gt_decode_frame(c->decode, --depth);
-		function = frame ? frame->function : 0;
+		function = frame != NULL ? frame->function : 0;
 	}
 	if (!function || (c->picks && !is_inside(c, function, depth)))
 		return;
@@ -333,7 +334,7 @@ static void take_other(struct collector *c, const struct gt_record *record)
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
 		/* the tracer function does not record callers */
-		at = c->of && record->kind == GT_RECORD_FUNCTION
+		at = c->of != NULL && record->kind == GT_RECORD_FUNCTION
 			     ? ROW_OTHERS
 			     : row_at(c, record->function, record->depth);
 		if (!c->out_of_memory)
@@ -379,9 +380,9 @@ static void begin_call(struct collector *c, struct gt_record *record, uint64_t c
 		record->depth ? gt_decode_frame(c->decode, record->depth - 1) : NULL;
 	uint64_t before = c->from - record->start;
 
-	if (caller && record->mark & MARK_BEGUN)
+	if (caller != NULL && record->mark & MARK_BEGUN)
 		caller->children -= caller->children < before ? caller->children : before;
-	else if (caller)
+	else if (caller != NULL)
 		caller->children = record->clock - c->from;
 	record->start = c->from;
 	record->flags |= GT_RECORD_ENTRY_SEEN;
@@ -437,7 +438,7 @@ static uint64_t children_now(const struct collector *c)
 	const struct gt_decode_frame *frame =
 		c->decode->depth ? gt_decode_frame(c->decode, c->decode->depth - 1) : NULL;
 
-	return frame ? frame->children : 0;
+	return frame != NULL ? frame->children : 0;
 }
 
 static void take_all(struct collector *c)
@@ -512,7 +513,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 			continue;
 		}
 		sequence++;
-		if (gt_decode_feed(c->decode, bytes, (uint32_t)words, false, NULL) != GT_OK) {
+		if (gt_decode_feed(c->decode, bytes, (uint32_t)words, false, NULL) != 0) {
 			c->unreadable++;
 			continue;
 		}
@@ -561,7 +562,7 @@ static int take_kernel(struct collector *c, bool has_off_cpu)
 	struct gt_source *source;
 	struct gt_merge merge;
 	int error = gt_merge_init(&merge, c->target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	c->incomplete = true; /* the beginning of a ring is overwritten */
 	while (gt_merge_next(&merge, &source) > 0 && !c->out_of_memory) {
@@ -591,7 +592,7 @@ static int take_kernel(struct collector *c, bool has_off_cpu)
 	c->damaged += merge.damaged;
 	gt_merge_fini(&merge);
 	gt_off_cpu_threads_fini(&c->off_cpus);
-	return GT_OK;
+	return 0;
 }
 
 static void take_options(struct collector *c, const struct gt_report_options *options)
@@ -606,7 +607,7 @@ static void take_options(struct collector *c, const struct gt_report_options *op
 	c->from = options->from_ns ? gt_clock_tsc(clock, options->from_ns) : 0;
 	c->to = options->to_ns ? gt_clock_tsc(clock, options->to_ns) : UINT64_MAX;
 	c->least = gt_clock_tsc(&durations, options->least_ns);
-	c->picks = options->from_ns || options->to_ns || options->graph;
+	c->picks = options->from_ns || options->to_ns || options->graph != NULL;
 }
 
 /* Chooses the row of the thread or process that is read next. */
@@ -625,7 +626,7 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 	struct gt_report *report = calloc(1, sizeof(*report));
 	int error = GT_ENOMEM;
 
-	if (!c || !report)
+	if (c == NULL || report == NULL)
 		goto out;
 	c->target = target;
 	take_options(c, options);
@@ -635,15 +636,15 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 	c->decode = &c->own;
 	gt_decode_init(c->decode, &gt_host_memory);
 	c->buffer = malloc(target->sub_buffer_bytes);
-	if (!c->buffer || !gt_report_grow_slots(c))
+	if (c->buffer == NULL || !gt_report_grow_slots(c))
 		goto out;
-	for (unsigned i = 0; c->of && i < ROWS_OF_OURS; i++)
+	for (unsigned i = 0; c->of != NULL && i < ROWS_OF_OURS; i++)
 		gt_report_new_row(c, 0);
 	uint32_t count = target->ring->writer_count(target);
 	c->began = gt_target_first_start(target, 0);
 	for (uint32_t i = 0; i < count && !c->out_of_memory; i++) {
 		struct gt_writer writer;
-		if (target->ring->writer(target, i, &writer) != GT_OK)
+		if (target->ring->writer(target, i, &writer) != 0)
 			continue;
 		for (unsigned cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			report->lost[cause] += writer.lost[cause];
@@ -658,7 +659,7 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 		choose_writer_row(c, i, writer.pid);
 		take_writer(c, i, &writer);
 	}
-	if (c->kernel && take_kernel(c, report->has_off_cpu) != GT_OK)
+	if (c->kernel && take_kernel(c, report->has_off_cpu) != 0)
 		goto out;
 	if (c->out_of_memory)
 		goto out;
@@ -666,7 +667,7 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 	report->damaged = c->damaged;
 	uint64_t overwritten = report->lost[GRAFTRACE_LOST_OVERRUN_CALLS];
 	report->known_by_return = c->unseen < overwritten ? c->unseen : overwritten;
-	if (options->graph || options->least_ns)
+	if (options->graph != NULL || options->least_ns)
 		c->span = c->outside =
 			0; /* records left out would count as time outside of calls */
 	report->span = gt_clock_duration_ns(&target->clock, c->span);
@@ -676,7 +677,7 @@ int gt_report_make(struct gt_target *target, const struct gt_report_options *opt
 out:
 	if (error == GT_ENOMEM)
 		gt_message_set(message, "not enough memory for the table");
-	if (c) {
+	if (c != NULL) {
 		gt_decode_fini(&c->own);
 		gt_levels_fini(&c->ended);
 		for (unsigned i = 0; i < GT_DECODE_CONTEXTS; i++)
@@ -689,12 +690,12 @@ out:
 		free(c->buffer);
 		free(c);
 	}
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_report_destroy(report);
 		return error;
 	}
 	*made = report;
-	return GT_OK;
+	return 0;
 }
 
 void gt_report_keep(struct gt_report *report, const char *glob)
@@ -712,13 +713,13 @@ void gt_report_keep(struct gt_report *report, const char *glob)
 void gt_report_destroy(struct gt_report *report)
 {
 	struct name *name, *next;
-	if (!report)
+	if (report == NULL)
 		return;
-	for (name = report->names; name; name = next) {
+	for (name = report->names; name != NULL; name = next) {
 		next = name->next;
 		free(name);
 	}
-	for (size_t i = 0; report->rows && i < report->row_count; i++)
+	for (size_t i = 0; report->rows != NULL && i < report->row_count; i++)
 		gt_histogram_fini(&report->rows[i].durations);
 	free(report->rows);
 	free(report);

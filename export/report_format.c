@@ -31,7 +31,7 @@ static bool reserve(struct text *text, size_t bytes)
 		return true;
 	size_t wanted = (text->size + bytes) * 2;
 	char *grown = realloc(text->bytes, wanted);
-	if (!grown) {
+	if (grown == NULL) {
 		text->failed = true;
 		return false;
 	}
@@ -67,7 +67,7 @@ static void add_clean(struct text *text, const char *name)
 
 static void add_csv(struct text *text, const char *name)
 {
-	if (!strpbrk(name, ",\"\r\n")) {
+	if (strpbrk(name, ",\"\r\n") == NULL) {
 		for (; *name; name++)
 			add_char(text, *name);
 		return;
@@ -232,11 +232,11 @@ static void add_name(struct text *text, const char *name, const struct gt_report
 static void add_note(struct text *text, const struct gt_report_row *row,
 		     const struct gt_report_style *style)
 {
-	const char *note = style->sources && row->function
+	const char *note = style->sources != NULL && row->function
 				   ? gt_sources_note(style->sources, row->function)
 				   : NULL;
 
-	if (note)
+	if (note != NULL)
 		add(text, "  %s%s%s", style->color ? "\033[2m" : "", note,
 		    style->color ? "\033[0m" : "");
 }
@@ -349,8 +349,7 @@ static bool has_objects(const struct gt_report *report)
 static bool find_line(const struct gt_report_row *row, const struct gt_report_style *style,
 		      struct gt_source_line *line)
 {
-	return row->function &&
-	       gt_target_line(style->sources->target, row->function, line) == GT_OK;
+	return row->function && gt_target_line(style->sources->target, row->function, line) == 0;
 }
 
 static void csv_line(struct text *text, const struct gt_report_row *row,
@@ -388,7 +387,7 @@ static void format_csv(struct text *text, const struct gt_report *report,
 	    "p50_ns,p90_ns,p99_ns%s%s\n",
 	    fields[report->by], functions ? ",object" : "",
 	    report->has_off_cpu ? ",self_on_cpu_ns,self_off_cpu_ns,total_off_cpu_ns" : "",
-	    style->sources ? ",file,line" : "");
+	    style->sources != NULL ? ",file,line" : "");
 	for (size_t i = 0; i < limit; i++) {
 		const struct gt_report_row *row = &report->rows[i];
 		const uint64_t values[] = { row->calls,	  row->not_returned, row->total,
@@ -408,7 +407,7 @@ static void format_csv(struct text *text, const struct gt_report *report,
 		if (report->has_off_cpu)
 			add(text, ",%llu,%llu,%llu", (unsigned long long)gt_report_on_cpu(row),
 			    (unsigned long long)row->self_off, (unsigned long long)row->total_off);
-		if (style->sources)
+		if (style->sources != NULL)
 			csv_line(text, row, style);
 		add_char(text, '\n');
 	}
@@ -448,7 +447,7 @@ static void format_json(struct text *text, const struct gt_report *report,
 			    "\"total_off_cpu_ns\": %llu",
 			    (unsigned long long)gt_report_on_cpu(row),
 			    (unsigned long long)row->self_off, (unsigned long long)row->total_off);
-		if (style->sources)
+		if (style->sources != NULL)
 			json_line(text, row, style);
 		add(text, " }");
 	}
@@ -463,7 +462,7 @@ static int finish(struct text *text, char **made, size_t *bytes)
 	}
 	*made = text->bytes;
 	*bytes = text->used;
-	return GT_OK;
+	return 0;
 }
 
 static size_t rows_shown(const struct gt_report *report, const struct gt_report_style *style)

@@ -41,7 +41,7 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 	for (size_t i = 0; length >= 3 && i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (strncmp(keys[i].name, text, length) == 0) {
 			*key = keys[i].key;
-			return GT_OK;
+			return 0;
 		}
 	return gt_fail(message, GT_EINVAL,
 		       "cannot sort by '%s': it is total, self, on-cpu, off-cpu, calls, avg, min, "
@@ -104,7 +104,7 @@ void gt_report_sort(struct gt_report *report, enum gt_report_key key)
 	struct order *order = calloc(count ? count : 1, sizeof(*order));
 	report->sorted = key;
 	struct gt_report_row *rows = calloc(count ? count : 1, sizeof(*rows));
-	if (order && rows) {
+	if (order != NULL && rows != NULL) {
 		for (size_t i = 0; i < count; i++)
 			order[i] = (struct order){ .value = value_of(&report->rows[i], key),
 						   .row = &report->rows[i],

@@ -14,11 +14,11 @@
 
 bool gt_report_grow_slots(struct collector *c)
 {
-	uint32_t old_size = c->slots ? 1u << c->slot_bits : 0;
+	uint32_t old_size = c->slots != NULL ? 1u << c->slot_bits : 0;
 	struct slot *old = c->slots;
-	c->slot_bits = old ? c->slot_bits + 1 : 12;
+	c->slot_bits = old != NULL ? c->slot_bits + 1 : 12;
 	c->slots = calloc(1ull << c->slot_bits, sizeof(*c->slots));
-	if (!c->slots) {
+	if (c->slots == NULL) {
 		c->slots = old;
 		c->slot_bits--;
 		return false;
@@ -40,7 +40,7 @@ uint32_t gt_report_new_row(struct collector *c, uint32_t key)
 	if (c->row_count == c->row_capacity) {
 		uint32_t wanted = c->row_capacity ? c->row_capacity * 2 : 1024;
 		struct row *rows = realloc(c->rows, wanted * sizeof(*rows));
-		if (!rows) {
+		if (rows == NULL) {
 			c->out_of_memory = true;
 			return 0;
 		}
@@ -54,7 +54,7 @@ uint32_t gt_report_new_row(struct collector *c, uint32_t key)
 static const char *object_of(struct collector *c, uint32_t number)
 {
 	struct gt_function function = { .object = NULL };
-	if (gt_target_function(c->target, number, &function) != GT_OK || !function.object)
+	if (gt_target_function(c->target, number, &function) != 0 || function.object == NULL)
 		return "";
 	return function.object;
 }
@@ -75,23 +75,23 @@ static struct known *known_at(const struct collector *c, const struct gt_functio
 	uint32_t mask = (1u << c->known_bits) - 1, at = gt_function_hash(function);
 	for (;; at++) {
 		struct known *known = &c->known[at & mask];
-		if (!known->function.name || gt_function_is_same(&known->function, function))
+		if (known->function.name == NULL || gt_function_is_same(&known->function, function))
 			return known;
 	}
 }
 
 static bool grow_known(struct collector *c)
 {
-	uint32_t old_size = c->known ? 1u << c->known_bits : 0;
+	uint32_t old_size = c->known != NULL ? 1u << c->known_bits : 0;
 	struct known *old = c->known;
-	uint32_t bits = old ? c->known_bits + 1 : 12;
+	uint32_t bits = old != NULL ? c->known_bits + 1 : 12;
 	struct known *grown = calloc(1ull << bits, sizeof(*grown));
-	if (!grown)
+	if (grown == NULL)
 		return false;
 	c->known = grown;
 	c->known_bits = bits;
 	for (uint32_t i = 0; i < old_size; i++)
-		if (old[i].function.name)
+		if (old[i].function.name != NULL)
 			*known_at(c, &old[i].function) = old[i];
 	free(old);
 	return true;
@@ -100,20 +100,21 @@ static bool grow_known(struct collector *c)
 static uint32_t function_row(struct collector *c, uint32_t number)
 {
 	struct gt_function function = { .name = NULL };
-	if (gt_target_function(c->target, number, &function) != GT_OK || !function.name)
+	if (gt_target_function(c->target, number, &function) != 0 || function.name == NULL)
 		return gt_report_new_row(c, number);
-	if (!function.object)
+	if (function.object == NULL)
 		function.object = "";
-	if (2 * (c->known_used + 1) > (c->known ? 1u << c->known_bits : 0) && !grow_known(c)) {
+	if (2 * (c->known_used + 1) > (c->known != NULL ? 1u << c->known_bits : 0) &&
+	    !grow_known(c)) {
 		c->out_of_memory = true;
 		return 0;
 	}
 	struct known *known = known_at(c, &function);
-	if (!known->function.name) {
+	if (known->function.name == NULL) {
 		known->function = function;
 		known->row = gt_report_new_row(c, number);
 		c->known_used++;
-		if (c->of && !c->out_of_memory)
+		if (c->of != NULL && !c->out_of_memory)
 			c->rows[known->row].named = gt_glob_match(c->of, function.name);
 	}
 	return known->row;
@@ -139,7 +140,7 @@ static const char *keep(struct gt_report *report, const char *text)
 {
 	size_t bytes = strlen(text) + 1;
 	struct name *name = malloc(sizeof(*name) + bytes);
-	if (!name)
+	if (name == NULL)
 		return NULL;
 	memcpy(name->text, text, bytes);
 	name->next = report->names;
@@ -154,7 +155,7 @@ static void find_process(struct gt_target *target, uint32_t pid, struct gt_write
 	struct gt_writer any = { .tid = 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (target->ring->writer(target, i, writer) != GT_OK || writer->pid != pid)
+		if (target->ring->writer(target, i, writer) != 0 || writer->pid != pid)
 			continue;
 		any = *writer;
 		if (writer->tid == pid)
@@ -171,7 +172,7 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 	char text[64];
 
 	row->object = "";
-	if (c->of && !key) {
+	if (c->of != NULL && !key) {
 		row->name = "(outermost)";
 		return true;
 	}
@@ -183,7 +184,7 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 		return row->name != NULL;
 	}
 	if (c->by == GT_REPORT_THREAD) {
-		if (c->target->ring->writer(c->target, key, &writer) != GT_OK)
+		if (c->target->ring->writer(c->target, key, &writer) != 0)
 			memset(&writer, 0, sizeof(writer));
 		gt_format(text, sizeof(text), "%.16s-%u", writer.comm, writer.tid);
 		row->name = keep(report, text);
@@ -195,17 +196,17 @@ static bool name_row(struct collector *c, struct gt_report *report, struct gt_re
 		row->name = keep(report, text);
 		return row->name != NULL;
 	}
-	if (gt_target_function(c->target, key, &function) != GT_OK) {
+	if (gt_target_function(c->target, key, &function) != 0) {
 		gt_format(text, sizeof(text), "function#%u", key);
 		row->name = c->by == GT_REPORT_OBJECT ? "" : keep(report, text);
 	} else if (c->by == GT_REPORT_OBJECT) {
-		row->name = function.object ? function.object : "";
+		row->name = function.object != NULL ? function.object : "";
 	} else {
 		row->name = function.name;
 		row->function = key;
-		row->object = function.object ? function.object : "";
+		row->object = function.object != NULL ? function.object : "";
 	}
-	if (row->name && c->by == GT_REPORT_OBJECT && !*row->name)
+	if (row->name != NULL && c->by == GT_REPORT_OBJECT && !*row->name)
 		row->name = "(unknown)";
 	return row->name != NULL;
 }
@@ -258,9 +259,9 @@ static void fill_row(const struct gt_clock *clock, struct row *from, struct gt_r
 int gt_report_make_rows(struct collector *c, struct gt_report *report)
 {
 	report->rows = calloc(c->row_count ? c->row_count : 1, sizeof(*report->rows));
-	if (!report->rows)
+	if (report->rows == NULL)
 		return GT_ENOMEM;
-	for (uint32_t i = c->of ? ROW_OUTERMOST : 0; i < c->row_count; i++) {
+	for (uint32_t i = c->of != NULL ? ROW_OUTERMOST : 0; i < c->row_count; i++) {
 		struct gt_report_row *row = &report->rows[report->row_count];
 		fill_row(&c->target->clock, &c->rows[i], row);
 		if (!row->calls)
@@ -274,5 +275,5 @@ int gt_report_make_rows(struct collector *c, struct gt_report *report)
 		report->untimed += c->rows[i].other;
 		report->self_upper_bound += row->self_upper_bound;
 	}
-	return GT_OK;
+	return 0;
 }

@@ -63,8 +63,8 @@ static bool parse(const char *text, char *waker, uint64_t *slept, uint64_t *wait
 		return true;
 	}
 	until = strstr(text, UNTIL);
-	woke = until ? strstr(until, WOKE) : NULL;
-	if (strncmp(text, SLEPT, strlen(SLEPT)) != 0 || !woke)
+	woke = until != NULL ? strstr(until, WOKE) : NULL;
+	if (strncmp(text, SLEPT, strlen(SLEPT)) != 0 || woke == NULL)
 		return false;
 	*slept = ns_of(text + strlen(SLEPT));
 	*waited = ns_of(woke + strlen(WOKE));
@@ -86,7 +86,7 @@ static struct rest *row_of(struct rests *rests, uint32_t tid, const char *waker)
 		uint32_t room = rests->room * 2 + 64;
 		struct rest *bigger =
 			room <= ROWS_MAX + 64 ? realloc(rests->rows, room * sizeof(*bigger)) : NULL;
-		if (!bigger)
+		if (bigger == NULL)
 			return NULL;
 		rests->rows = bigger;
 		rests->room = room;
@@ -107,9 +107,9 @@ static int add(struct rests *rests, const struct gt_source *source)
 	snprintf(text, sizeof(text), "%.*s",
 		 record->text_bytes < 255 ? (int)record->text_bytes : 255, record->text);
 	if (!parse(text, waker, &slept, &waited))
-		return GT_OK;
+		return 0;
 	struct rest *row = row_of(rests, record->tid ? record->tid : source->tid, waker);
-	if (!row)
+	if (row == NULL)
 		return GT_ENOMEM;
 	memcpy(row->comm, source->comm, sizeof(row->comm));
 	row->count++;
@@ -117,7 +117,7 @@ static int add(struct rests *rests, const struct gt_source *source)
 	row->waited += waited;
 	row->longest_sleep = slept > row->longest_sleep ? slept : row->longest_sleep;
 	row->longest_wait = waited > row->longest_wait ? waited : row->longest_wait;
-	return GT_OK;
+	return 0;
 }
 
 static int by_time(const void *left, const void *right)
@@ -184,9 +184,9 @@ int gt_rests_report(struct gt_target *target, bool csv, char **text, size_t *byt
 	struct gt_merge *merge = calloc(1, sizeof(*merge));
 	struct gt_source *source;
 	FILE *out = open_memstream(text, bytes);
-	int result = merge && out && rests.places ? GT_OK : GT_ENOMEM;
+	int result = merge != NULL && out != NULL && rests.places != NULL ? 0 : GT_ENOMEM;
 
-	if (result == GT_OK) {
+	if (result == 0) {
 		result = gt_merge_init(merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
 		while (result >= 0 && (result = gt_merge_next(merge, &source)) > 0)
 			if (source->record.kind == GT_RECORD_MARKER &&
@@ -198,14 +198,14 @@ int gt_rests_report(struct gt_target *target, bool csv, char **text, size_t *byt
 		qsort(rests.rows, rests.count, sizeof(*rests.rows), by_time);
 		(csv ? print_csv : print)(out, &rests);
 	}
-	if (out && fclose(out) != 0 && result >= 0)
+	if (out != NULL && fclose(out) != 0 && result >= 0)
 		result = GT_ENOMEM;
 	free(rests.rows);
 	free(rests.places);
 	free(merge);
-	if (result < 0 && out) {
+	if (result < 0 && out != NULL) {
 		free(*text);
 		*text = NULL;
 	}
-	return result < 0 ? result : GT_OK;
+	return result < 0 ? result : 0;
 }

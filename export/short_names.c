@@ -235,7 +235,7 @@ static bool has_room(struct gt_short_names *names, uint32_t number)
 	if (number >= NUMBERS_MAX)
 		return false;
 	grown = realloc(names->names, room * sizeof(*grown));
-	if (!grown)
+	if (grown == NULL)
 		return false;
 	memset(grown + names->room, 0, (room - names->room) * sizeof(*grown));
 	names->names = grown;
@@ -248,13 +248,13 @@ const char *gt_short_names_keep(void *data, uint32_t number, const char *full)
 	struct gt_short_names *names = data;
 	char brief[GT_SHORT_NAME_MAX];
 
-	if (!strpbrk(full, "<[(") || !has_room(names, number))
+	if (strpbrk(full, "<[(") == NULL || !has_room(names, number))
 		return full;
-	if (!names->names[number]) {
+	if (names->names[number] == NULL) {
 		gt_short_name(full, brief);
 		names->names[number] = strdup(brief);
 	}
-	return names->names[number] ? names->names[number] : full;
+	return names->names[number] != NULL ? names->names[number] : full;
 }
 
 void gt_short_names_fini(struct gt_short_names *names)

@@ -35,7 +35,7 @@ static void load(struct gt_source_file *file, uint64_t made_ns)
 	    status.st_size <= (off_t)FILE_MAX &&
 	    (uint64_t)status.st_mtim.tv_sec * 1000000000ull + (uint64_t)status.st_mtim.tv_nsec <=
 		    made_ns &&
-	    (file->bytes = malloc((size_t)status.st_size))) {
+	    (file->bytes = malloc((size_t)status.st_size)) != NULL) {
 		got = pread(fd, file->bytes, (size_t)status.st_size, 0);
 		file->count = got > 0 ? (size_t)got : 0;
 	}
@@ -47,11 +47,11 @@ static struct gt_source_file *file_of(struct gt_sources *sources, const struct g
 	size_t bytes = strlen(line->file) + 1;
 	struct gt_source_file *file;
 
-	for (file = sources->files; file; file = file->next)
+	for (file = sources->files; file != NULL; file = file->next)
 		if (strcmp(file->path, line->file) == 0)
 			return file;
 	file = calloc(1, sizeof(*file) + bytes);
-	if (!file)
+	if (file == NULL)
 		return NULL;
 	memcpy(file->path, line->file, bytes);
 	file->next = sources->files;
@@ -63,15 +63,15 @@ static struct gt_source_file *file_of(struct gt_sources *sources, const struct g
 /* Returns the line without the blanks around it; *length 0: it does not exist. */
 static const char *text_of(const struct gt_source_file *file, uint32_t number, size_t *length)
 {
-	const char *at = file->bytes, *end = at ? at + file->count : NULL, *stop;
+	const char *at = file->bytes, *end = at != NULL ? at + file->count : NULL, *stop;
 
 	*length = 0;
-	for (; at && --number; at = at ? at + 1 : NULL)
+	for (; at != NULL && --number; at = at != NULL ? at + 1 : NULL)
 		at = memchr(at, '\n', (size_t)(end - at));
-	if (!at)
+	if (at == NULL)
 		return NULL;
 	stop = memchr(at, '\n', (size_t)(end - at));
-	if (!stop)
+	if (stop == NULL)
 		stop = end;
 	while (at < stop && (*at == ' ' || *at == '\t'))
 		at++;
@@ -100,14 +100,14 @@ static char *make(struct gt_sources *sources, uint32_t number)
 	char *note = malloc(GT_SOURCE_MAX);
 	size_t length = 0;
 
-	if (!note || gt_target_line(sources->target, number, &line) != GT_OK) {
+	if (note == NULL || gt_target_line(sources->target, number, &line) != 0) {
 		free(note);
 		return NULL;
 	}
 	name = strrchr(line.file, '/');
-	name = name ? name + 1 : line.file;
+	name = name != NULL ? name + 1 : line.file;
 	file = sources->with_text ? file_of(sources, &line) : NULL;
-	if (file)
+	if (file != NULL)
 		text = text_of(file, line.line, &length);
 	snprintf(note, GT_SOURCE_MAX, "%.100s:%u%s%.*s", name, line.line, length ? ": " : "",
 		 (int)(length < GT_SOURCE_MAX ? length : GT_SOURCE_MAX), length ? text : "");
@@ -123,15 +123,15 @@ const char *gt_sources_note(void *data, uint32_t number)
 		uint32_t room = number < 1024 ? 1024 : number + number / 2;
 		char **grown = realloc(sources->notes, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return NULL;
 		memset(grown + sources->room, 0, (room - sources->room) * sizeof(*grown));
 		sources->notes = grown;
 		sources->room = room;
 	}
-	if (!sources->notes[number]) {
+	if (sources->notes[number] == NULL) {
 		sources->notes[number] = make(sources, number);
-		if (!sources->notes[number])
+		if (sources->notes[number] == NULL)
 			sources->notes[number] = (char *)(uintptr_t)none;
 	}
 	return sources->notes[number] == none ? NULL : sources->notes[number];
@@ -143,7 +143,7 @@ void gt_sources_fini(struct gt_sources *sources)
 		if (sources->notes[i] != none)
 			free(sources->notes[i]);
 	free(sources->notes);
-	while (sources->files) {
+	while (sources->files != NULL) {
 		struct gt_source_file *next = sources->files->next;
 
 		free(sources->files->bytes);

@@ -43,17 +43,17 @@ static int open_file(struct gt_spool *spool)
 	FILE *file;
 
 	if (spool->fd >= 0)
-		return GT_OK;
-	spool->fd = open(directory && *directory ? directory : "/tmp",
+		return 0;
+	spool->fd = open(directory != NULL && *directory ? directory : "/tmp",
 			 O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
 	if (spool->fd >= 0)
-		return GT_OK;
+		return 0;
 	file = tmpfile(); /* for a file system without O_TMPFILE */
-	if (!file)
+	if (file == NULL)
 		return fail(spool, errno);
 	spool->fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 3);
 	fclose(file);
-	return spool->fd >= 0 ? GT_OK : fail(spool, errno);
+	return spool->fd >= 0 ? 0 : fail(spool, errno);
 }
 
 static int put_away(struct gt_spool *spool, struct gt_spool_lane *lane)
@@ -62,7 +62,7 @@ static int put_away(struct gt_spool *spool, struct gt_spool_lane *lane)
 	size_t done = 0;
 	int error = open_file(spool);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	while (done < sizeof(*lane->piece)) {
 		ssize_t wrote = pwrite(spool->fd, (char *)lane->piece + done,
@@ -78,7 +78,7 @@ static int put_away(struct gt_spool *spool, struct gt_spool_lane *lane)
 	lane->piece->before = place;
 	lane->piece->used = 0;
 	lane->pieces++;
-	return GT_OK;
+	return 0;
 }
 
 static struct gt_spool_lane *lane_of(struct gt_spool *spool, uint32_t number)
@@ -87,16 +87,16 @@ static struct gt_spool_lane *lane_of(struct gt_spool *spool, uint32_t number)
 		uint32_t count = number + 1 > spool->count * 2 ? number + 1 : spool->count * 2;
 		struct gt_spool_lane *lanes = realloc(spool->lanes, count * sizeof(*lanes));
 
-		if (!lanes)
+		if (lanes == NULL)
 			return NULL;
 		memset(lanes + spool->count, 0, (count - spool->count) * sizeof(*lanes));
 		spool->lanes = lanes;
 		spool->count = count;
 	}
 	struct gt_spool_lane *lane = &spool->lanes[number];
-	if (!lane->piece) {
+	if (lane->piece == NULL) {
 		lane->piece = malloc(sizeof(*lane->piece));
-		if (!lane->piece)
+		if (lane->piece == NULL)
 			return NULL;
 		lane->piece->before = NOWHERE;
 		lane->piece->used = 0;
@@ -109,7 +109,7 @@ int gt_spool_add(struct gt_spool *spool, uint32_t number, const void *bytes, siz
 	struct gt_spool_lane *lane = lane_of(spool, number);
 	const char *from = bytes;
 
-	if (!lane)
+	if (lane == NULL)
 		return GT_ENOMEM;
 	while (count > 0) {
 		size_t room = sizeof(lane->piece->bytes) - lane->piece->used;
@@ -122,18 +122,18 @@ int gt_spool_add(struct gt_spool *spool, uint32_t number, const void *bytes, siz
 		if (lane->piece->used == sizeof(lane->piece->bytes)) {
 			int error = put_away(spool, lane);
 
-			if (error != GT_OK)
+			if (error != 0)
 				return error;
 		}
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int read_piece(struct gt_spool *spool, uint64_t place, struct piece *piece)
 {
 	ssize_t count = pread(spool->fd, piece, sizeof(*piece), (off_t)place);
 
-	return count == (ssize_t)sizeof(*piece) ? GT_OK : fail(spool, count < 0 ? errno : EIO);
+	return count == (ssize_t)sizeof(*piece) ? 0 : fail(spool, count < 0 ? errno : EIO);
 }
 
 int gt_spool_copy(struct gt_spool *spool, uint32_t number, struct gt_out *out)
@@ -141,30 +141,30 @@ int gt_spool_copy(struct gt_spool *spool, uint32_t number, struct gt_out *out)
 	struct gt_spool_lane *lane = number < spool->count ? &spool->lanes[number] : NULL;
 	struct piece piece;
 	uint64_t *places, place;
-	int error = GT_OK;
+	int error = 0;
 
-	if (!lane || !lane->piece)
-		return GT_OK;
+	if (lane == NULL || lane->piece == NULL)
+		return 0;
 	places = malloc((lane->pieces + 1u) * sizeof(*places));
-	if (!places)
+	if (places == NULL)
 		return GT_ENOMEM;
 	place = lane->piece->before;
-	for (uint32_t i = lane->pieces; i > 0 && error == GT_OK; i--) {
+	for (uint32_t i = lane->pieces; i > 0 && error == 0; i--) {
 		places[i - 1] = place;
 		if (i > 1) {
 			error = read_piece(spool, place, &piece);
 			place = piece.before;
 		}
 	}
-	for (uint32_t i = 0; i < lane->pieces && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < lane->pieces && error == 0; i++) {
 		error = read_piece(spool, places[i], &piece);
-		if (error == GT_OK)
+		if (error == 0)
 			gt_out_bytes(out, piece.bytes, piece.used);
 	}
 	free(places);
-	if (error == GT_OK)
+	if (error == 0)
 		gt_out_bytes(out, lane->piece->bytes, lane->piece->used);
-	return error == GT_OK && out->error ? GT_EIO : error;
+	return error == 0 && out->error ? GT_EIO : error;
 }
 
 void gt_spool_fini(struct gt_spool *spool)

@@ -59,10 +59,10 @@ struct keyed_lane {
 
 static int grow_table(struct reading *reading)
 {
-	uint32_t size = reading->table ? (reading->table_mask + 1) * 2 : FIRST_LANES * 4;
+	uint32_t size = reading->table != NULL ? (reading->table_mask + 1) * 2 : FIRST_LANES * 4;
 	uint32_t *table = calloc(size, sizeof(*table));
 
-	if (!table)
+	if (table == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < reading->lane_count; i++) {
 		uint32_t at = hash(((struct keyed_lane *)reading->lanes[i])->key) & (size - 1);
@@ -74,7 +74,7 @@ static int grow_table(struct reading *reading)
 	free(reading->table);
 	reading->table = table;
 	reading->table_mask = size - 1;
-	return GT_OK;
+	return 0;
 }
 
 static struct gt_lane *add_lane(struct reading *reading, uint64_t key)
@@ -85,15 +85,15 @@ static struct gt_lane *add_lane(struct reading *reading, uint64_t key)
 		uint32_t room = reading->lane_room ? reading->lane_room * 2 : FIRST_LANES;
 		struct gt_lane **lanes = realloc(reading->lanes, room * sizeof(*lanes));
 
-		if (!lanes)
+		if (lanes == NULL)
 			return NULL;
 		reading->lanes = lanes;
 		reading->lane_room = room;
 	}
-	if ((reading->lane_count + 1) * 2 > reading->table_mask + 1 && grow_table(reading) != GT_OK)
+	if ((reading->lane_count + 1) * 2 > reading->table_mask + 1 && grow_table(reading) != 0)
 		return NULL;
 	made = calloc(1, sizeof(*made));
-	if (!made)
+	if (made == NULL)
 		return NULL;
 	made->key = key;
 	made->lane.number = reading->lane_count;
@@ -122,9 +122,9 @@ static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source
 			break;
 		lane = NULL;
 	}
-	if (!lane) {
+	if (lane == NULL) {
 		lane = add_lane(reading, key);
-		if (!lane)
+		if (lane == NULL)
 			return NULL;
 		/* The contexts of a kernel are its threads. */
 		lane->stack = source->named ? 0 : source->repeats++;
@@ -143,10 +143,10 @@ static inline int tell_lane(struct reading *reading, struct gt_lane *lane)
 {
 	struct keyed_lane *keyed = (struct keyed_lane *)lane;
 
-	if (!reading->sink || keyed->told)
-		return GT_OK;
+	if (reading->sink == NULL || keyed->told)
+		return 0;
 	keyed->told = true;
-	return reading->sink->lane ? reading->sink->lane(reading->sink->user, lane) : GT_OK;
+	return reading->sink->lane != NULL ? reading->sink->lane(reading->sink->user, lane) : 0;
 }
 
 /* Time in a lane never runs back. */
@@ -168,7 +168,7 @@ static inline __attribute__((always_inline)) int enter(struct reading *reading,
 		uint32_t room = lane->room ? lane->room * 2 : 32;
 		struct gt_stack_call *calls = realloc(lane->calls, room * sizeof(*calls));
 
-		if (!calls) {
+		if (calls == NULL) {
 			free(arguments);
 			return GT_ENOMEM;
 		}
@@ -185,8 +185,8 @@ static inline __attribute__((always_inline)) int enter(struct reading *reading,
 		.flags = flags,
 		.arguments = arguments,
 	};
-	if (!reading->sink || !reading->sink->enter)
-		return GT_OK;
+	if (reading->sink == NULL || reading->sink->enter == NULL)
+		return 0;
 	return reading->sink->enter(reading->sink->user, lane, made);
 }
 
@@ -196,10 +196,10 @@ static char *values_of(struct reading *reading, const struct gt_lane *lane,
 {
 	char text[GT_VALUES_TEXT_MAX], *end;
 
-	if (!reading->sink || !(record->flags & GT_RECORD_VALUES))
+	if (reading->sink == NULL || !(record->flags & GT_RECORD_VALUES))
 		return NULL;
 	end = gt_target_put_values(reading->target, lane->pid, record, false, text, sizeof(text));
-	return end ? strndup(text, (size_t)(end - text)) : NULL;
+	return end != NULL ? strndup(text, (size_t)(end - text)) : NULL;
 }
 
 /* Ends the innermost call. */
@@ -209,20 +209,20 @@ static int leave_with(struct reading *reading, struct gt_lane *lane, uint64_t cl
 	/* Read where it stands: nothing is entered in its place before this function returns. */
 	struct gt_stack_call *call = &lane->calls[--lane->open];
 	uint64_t end = forward(lane, clock);
-	int error = GT_OK;
+	int error = 0;
 
 	call->result = result;
 	call->flags |= flags;
 	if (lane->open > 0)
 		call[-1].children += end - call->start;
-	if (reading->sink) {
+	if (reading->sink != NULL) {
 		*(call->flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN)
 			  ? &reading->report->without_return
 			  : &reading->report->calls) += 1;
-		if (reading->sink->leave)
+		if (reading->sink->leave != NULL)
 			error = reading->sink->leave(reading->sink->user, lane, call, end);
 	}
-	if (call->arguments)
+	if (call->arguments != NULL)
 		free(call->arguments);
 	return error;
 }
@@ -263,7 +263,7 @@ static int note_late(struct reading *reading, const struct gt_lane *lane,
 		size_t room = reading->late_room ? reading->late_room * 2 : 1024;
 		struct late_call *late = realloc(reading->late, room * sizeof(*late));
 
-		if (!late)
+		if (late == NULL)
 			return GT_ENOMEM;
 		reading->late = late;
 		reading->late_room = room;
@@ -275,7 +275,7 @@ static int note_late(struct reading *reading, const struct gt_lane *lane,
 		.function = record->function,
 		.cpu = record->cpu,
 	};
-	return GT_OK;
+	return 0;
 }
 
 /* Enters a call when it ends, at the time when it began: its entry was not recorded. Of what is open at
@@ -286,17 +286,16 @@ static int enter_at_end(struct reading *reading, struct gt_lane *lane,
 	const struct late_call late = { start, lane->number, record->depth, record->function,
 					record->cpu };
 	uint64_t children = record->kind == GT_RECORD_RETURN ? record->children : 0;
-	int error = GT_OK;
+	int error = 0;
 
-	while (error == GT_OK && lane->open > 0 &&
-	       lane->calls[lane->open - 1].depth >= record->depth) {
+	while (error == 0 && lane->open > 0 && lane->calls[lane->open - 1].depth >= record->depth) {
 		bool is_before = (int64_t)(lane->calls[lane->open - 1].start - start) < 0;
 
 		error = leave(reading, lane, is_before ? start : record->clock, GT_STACK_NO_RETURN);
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		error = enter(reading, lane, &late, GT_STACK_NO_ENTRY, NULL);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	lane->calls[lane->open - 1].start = start;
 	lane->calls[lane->open - 1].children = children;
@@ -306,7 +305,7 @@ static int enter_at_end(struct reading *reading, struct gt_lane *lane,
 
 		caller->children -= children < caller->children ? children : caller->children;
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* Ends a call, with or without a return record. */
@@ -314,17 +313,17 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 		    uint64_t from, uint8_t flags)
 {
 	uint32_t place = find(lane, record);
-	int error = GT_OK;
+	int error = 0;
 
 	if (place == 0) {
 		uint64_t start = (int64_t)(record->start - from) > 0 ? record->start : from;
 
 		if (record->flags & GT_RECORD_START_UNKNOWN) {
-			if (reading->sink)
+			if (reading->sink != NULL)
 				reading->report->without_start++;
-			return GT_OK;
+			return 0;
 		}
-		if (!reading->sink)
+		if (reading->sink == NULL)
 			return note_late(reading, lane, record, start);
 		if (reading->once && reading->sink->in_any_order) {
 			error = enter_at_end(reading, lane, record, start);
@@ -336,11 +335,11 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 	if (place == 0) {
 		/* The first pass noted the call, but another one has its place. */
 		reading->report->without_start++;
-		return GT_OK;
+		return 0;
 	}
-	while (error == GT_OK && lane->open > place)
+	while (error == 0 && lane->open > place)
 		error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	/* After a gap it is unknown whether the open call is this one. */
 	if (record->flags & GT_RECORD_START_UNKNOWN && !(flags & GT_STACK_OPEN))
@@ -379,8 +378,8 @@ static int give_moment(struct reading *reading, struct gt_lane *lane, enum gt_mo
 static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
 		  const struct gt_record *record)
 {
-	if (!reading->sink || !reading->sink->moment)
-		return GT_OK;
+	if (reading->sink == NULL || reading->sink->moment == NULL)
+		return 0;
 	return give_moment(reading, lane, kind, record, NULL, NULL);
 }
 
@@ -392,9 +391,9 @@ static int event(struct reading *reading, struct gt_lane *lane, const struct gt_
 	struct gt_event_format format;
 	struct gt_record mark = *record;
 
-	if (!reading->sink || !reading->sink->moment ||
-	    gt_target_event(target, (uint32_t)record->value, &format) != GT_OK)
-		return GT_OK;
+	if (reading->sink == NULL || reading->sink->moment == NULL ||
+	    gt_target_event(target, (uint32_t)record->value, &format) != 0)
+		return 0;
 	mark.text = text;
 	mark.text_bytes =
 		(uint32_t)(gt_event_put(&format, record, true, text, sizeof(text)) - text);
@@ -404,19 +403,19 @@ static int event(struct reading *reading, struct gt_lane *lane, const struct gt_
 /* Enters the calls of the first pass that began before `clock`. */
 static int enter_late(struct reading *reading, uint64_t clock)
 {
-	int error = GT_OK;
+	int error = 0;
 
-	while (reading->sink && error == GT_OK && reading->late_next < reading->late_count &&
+	while (reading->sink != NULL && error == 0 && reading->late_next < reading->late_count &&
 	       (int64_t)(reading->late[reading->late_next].start - clock) <= 0) {
 		const struct late_call *late = &reading->late[reading->late_next++];
 		struct gt_lane *lane = reading->lanes[late->lane];
 
 		error = tell_lane(reading, lane);
 		/* Deeper calls have ended: their ends were lost. */
-		while (error == GT_OK && lane->open > 0 &&
+		while (error == 0 && lane->open > 0 &&
 		       lane->calls[lane->open - 1].depth >= late->depth)
 			error = leave(reading, lane, late->start, GT_STACK_NO_RETURN);
-		if (error == GT_OK)
+		if (error == 0)
 			error = enter(reading, lane, late, GT_STACK_NO_ENTRY, NULL);
 	}
 	return error;
@@ -441,18 +440,18 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 	case GT_RECORD_GAP:
 		break;
 	default:
-		return GT_OK;
+		return 0;
 	}
 	if ((int64_t)(record->clock - reading->newest) > 0 || reading->newest == 0)
 		reading->newest = record->clock;
 	if (reading->late_next < reading->late_count) {
 		error = enter_late(reading, record->clock);
-		if (error != GT_OK)
+		if (error != 0)
 			return error;
 	}
 	lane = lane_of(reading, source);
-	error = lane ? tell_lane(reading, lane) : GT_ENOMEM;
-	if (error != GT_OK)
+	error = lane != NULL ? tell_lane(reading, lane) : GT_ENOMEM;
+	if (error != 0)
 		return error;
 	switch (record->kind) {
 	case GT_RECORD_ENTRY: {
@@ -460,38 +459,36 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 					  record->function, record->cpu };
 
 		/* Ends the calls at this depth and deeper that have no end record. */
-		while (error == GT_OK && lane->open > 0 &&
+		while (error == 0 && lane->open > 0 &&
 		       lane->calls[lane->open - 1].depth >= record->depth)
 			error = leave(reading, lane, record->clock, GT_STACK_NO_RETURN);
-		return error == GT_OK
-			       ? enter(reading, lane, &call, 0, values_of(reading, lane, record))
-			       : error;
+		return error == 0 ? enter(reading, lane, &call, 0, values_of(reading, lane, record))
+				  : error;
 	}
 	case GT_RECORD_RETURN:
 		return end_call(reading, lane, record, from, 0);
 	case GT_RECORD_UNWOUND:
 		return record->function ? end_call(reading, lane, record, from, GT_STACK_NO_RETURN)
-					: GT_OK;
+					: 0;
 	case GT_RECORD_OPEN:
-		return record->function ? end_call(reading, lane, record, from, GT_STACK_OPEN)
-					: GT_OK;
+		return record->function ? end_call(reading, lane, record, from, GT_STACK_OPEN) : 0;
 	case GT_RECORD_ENTRY_ONLY:
 	case GT_RECORD_FUNCTION:
-		if (reading->sink)
+		if (reading->sink != NULL)
 			reading->report->entries_only++;
 		return moment(reading, lane, GT_MOMENT_CALL, record);
 	case GT_RECORD_MARKER:
 		return record->flags & GT_RECORD_RAW
-			       ? GT_OK
+			       ? 0
 			       : moment(reading, lane, GT_MOMENT_MARK, record);
 	case GT_RECORD_EVENT:
 		return event(reading, lane, record);
 	case GT_RECORD_GAP:
-		if (reading->sink)
+		if (reading->sink != NULL)
 			reading->report->gaps++;
 		return moment(reading, lane, GT_MOMENT_LOST, record);
 	default:
-		if (reading->sink)
+		if (reading->sink != NULL)
 			reading->report->lost += record->value ? record->value : 1;
 		return moment(reading, lane, GT_MOMENT_LOST, record);
 	}
@@ -501,12 +498,12 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 {
 	struct gt_merge *merge = malloc(sizeof(*merge));
 	struct gt_source *source;
-	uint64_t from = filter && filter->from_ns
+	uint64_t from = filter != NULL && filter->from_ns
 				? gt_clock_tsc(&reading->target->clock, filter->from_ns)
 				: 1;
 	int result;
 
-	if (!merge)
+	if (merge == NULL)
 		return GT_ENOMEM;
 	result = gt_merge_init(merge, reading->target, &gt_host_memory, GT_MERGE_SNAPSHOT, filter);
 	if (result < 0) {
@@ -521,7 +518,7 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 		if (result < 0)
 			break;
 	}
-	if (reading->sink)
+	if (reading->sink != NULL)
 		reading->report->left_out_threads = merge->out_of_memory;
 	gt_merge_fini(merge);
 	free(merge);
@@ -570,7 +567,7 @@ static int read_twice(struct reading *reading, struct gt_filter *filter,
 {
 	int error = pass(reading, filter);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	if (reading->late_count > 0)
 		qsort(reading->late, reading->late_count, sizeof(*reading->late), by_start);
@@ -589,19 +586,19 @@ int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 	struct reading reading;
 	int error = begin(&reading, target, report);
 
-	if (error == GT_OK && (sink->again || sink->in_any_order)) {
+	if (error == 0 && (sink->again != NULL || sink->in_any_order)) {
 		reading.sink = sink;
 		reading.once = true;
 		error = pass(&reading, filter);
-		if (error == GT_ENOENT && sink->again) {
+		if (error == GT_ENOENT && sink->again != NULL) {
 			forget(&reading);
 			error = begin(&reading, target, report);
-			if (error == GT_OK)
+			if (error == 0)
 				error = sink->again(sink->user);
-			if (error == GT_OK)
+			if (error == 0)
 				error = read_twice(&reading, filter, sink);
 		}
-	} else if (error == GT_OK) {
+	} else if (error == 0) {
 		error = read_twice(&reading, filter, sink);
 	}
 	report->lanes = reading.lane_count;

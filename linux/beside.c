@@ -123,7 +123,7 @@ struct text {
 
 static void take_text(struct beside *beside, struct text *text)
 {
-	if (text->name)
+	if (text->name != NULL)
 		take_file(beside, text->name, text->bytes, text->count);
 	free(text->name);
 	free(text->bytes);
@@ -134,18 +134,18 @@ static void take_text(struct beside *beside, struct text *text)
 static int add_file(struct beside *beside, const struct gt_recording_kernel_file *file,
 		    struct text *text)
 {
-	if (text->name && strcmp(text->name, file->name) != 0)
+	if (text->name != NULL && strcmp(text->name, file->name) != 0)
 		take_text(beside, text);
-	if (!text->name)
+	if (text->name == NULL)
 		text->name = strdup(file->name);
 	char *longer = realloc(text->bytes, text->count + file->count + 1);
-	if (longer) {
+	if (longer != NULL) {
 		text->bytes = longer;
 		memcpy(longer + text->count, file->bytes, file->count);
 		text->count += file->count;
 		longer[text->count] = '\0';
 	}
-	return longer && text->name ? GT_OK : GT_ENOMEM;
+	return longer != NULL && text->name != NULL ? 0 : GT_ENOMEM;
 }
 
 static int read_files(struct beside *beside)
@@ -154,20 +154,19 @@ static int read_files(struct beside *beside)
 	struct gt_recording_kernel part = { .memory = NULL };
 	struct text text = { NULL, NULL, 0 };
 	uint32_t cpu;
-	int error = GT_OK;
+	int error = 0;
 
-	for (uint32_t i = 0; i < gt_recording_kernel_count(beside->recording) && error == GT_OK;
-	     i++) {
+	for (uint32_t i = 0; i < gt_recording_kernel_count(beside->recording) && error == 0; i++) {
 		size_t at = 0;
 		if (gt_recording_kernel_has_pages(beside->recording, i, &cpu))
 			continue;
 		error = gt_recording_kernel(beside->recording, i, &part);
-		while (error == GT_OK && gt_recording_kernel_file(&part, &at, &file))
+		while (error == 0 && gt_recording_kernel_file(&part, &at, &file))
 			error = add_file(beside, &file, &text);
 		free(part.memory);
 		part.memory = NULL;
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		take_text(beside, &text);
 	free(text.name);
 	free(text.bytes);
@@ -181,7 +180,7 @@ static int find_rings(struct beside *beside)
 	uint32_t count = gt_recording_kernel_count(beside->recording);
 
 	beside->rings = calloc(CPUS_MAX, sizeof(*beside->rings));
-	if (!beside->rings)
+	if (beside->rings == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = 0, cpu;
@@ -194,7 +193,7 @@ static int find_rings(struct beside *beside)
 		beside->rings[at] = (struct ring){ .cpu = cpu, .part = i };
 		beside->ring_count++;
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* Reads the next pages of a CPU; without memory: there are none. */
@@ -210,16 +209,17 @@ static int next_pages(struct beside *beside, struct ring *ring)
 		cpu != ring->cpu))
 		ring->part++;
 	if (ring->part == count)
-		return GT_OK;
+		return 0;
 	return gt_recording_kernel(beside->recording, ring->part++, &ring->pages);
 }
 
 /* Returns the next page of a CPU, or NULL after the last one. */
 static const uint8_t *next_page(struct beside *beside, struct ring *ring, int *error)
 {
-	while (!ring->pages.memory || ring->pages.count - ring->offset < beside->page_bytes) {
+	while (ring->pages.memory == NULL ||
+	       ring->pages.count - ring->offset < beside->page_bytes) {
 		*error = next_pages(beside, ring);
-		if (*error != GT_OK || !ring->pages.memory)
+		if (*error != 0 || ring->pages.memory == NULL)
 			return NULL;
 	}
 	ring->offset += beside->page_bytes;
@@ -241,15 +241,15 @@ static int advance(struct beside *beside, struct ring *ring)
 	int64_t missed = 0;
 	uint32_t bytes = 0;
 	const uint8_t *data = NULL;
-	int error = GT_OK;
+	int error = 0;
 
 	if (ring->has_record)
 		data = gt_kernel_page_next(&ring->page, &bytes);
-	while (!data) {
+	while (data == NULL) {
 		beside->damaged += ring->has_record && ring->page.is_damaged;
 		ring->has_record = false;
 		const uint8_t *page = next_page(beside, ring, &error);
-		if (!page)
+		if (page == NULL)
 			return error;
 		if (!gt_kernel_page_open(&ring->page, page, beside->page_bytes)) {
 			beside->damaged++;
@@ -269,7 +269,7 @@ static int advance(struct beside *beside, struct ring *ring)
 		.data = (void *)data,
 		.cpu = (int)(ring->cpu + beside->first_cpu),
 	};
-	return GT_OK;
+	return 0;
 }
 
 /* Returns the CPU with the oldest record, or NULL. */
@@ -279,7 +279,7 @@ static struct ring *oldest(struct beside *beside)
 
 	for (uint32_t i = 0; i < beside->ring_count; i++) {
 		struct ring *ring = &beside->rings[i];
-		if (ring->has_record && (!found || ring->record.ts < found->record.ts))
+		if (ring->has_record && (found == NULL || ring->record.ts < found->record.ts))
 			found = ring;
 	}
 	return found;
@@ -297,12 +297,12 @@ static bool is_ours(struct beside *beside, struct tep_record *record)
 
 static int take_kernel(struct beside *beside, struct ring *ring)
 {
-	int error = ring->record.size < 8 ? GT_OK
+	int error = ring->record.size < 8 ? 0
 		    : is_ours(beside, &ring->record)
 			    ? gt_linux_records_pass(beside->records, &ring->record)
 			    : gt_linux_records_take(beside->records, &ring->record);
 
-	return error == GT_OK ? advance(beside, ring) : error;
+	return error == 0 ? advance(beside, ring) : error;
 }
 
 /* ---- the program's records ---- */
@@ -336,7 +336,7 @@ static int take_values(struct beside *beside, const struct gt_tasks_moment *mome
 	struct gt_record values;
 
 	if (!gt_record_values(record, &values))
-		return GT_OK;
+		return 0;
 	struct gt_tasks_words words = {
 		.type = record->kind == GT_RECORD_RETURN ? GRAFTRACE_EVENT_RESULT
 							 : GRAFTRACE_EVENT_ARGUMENTS,
@@ -364,9 +364,9 @@ static int take_user(struct beside *beside, const struct gt_source *source)
 	};
 
 	if (beside->kernel_only && record->kind != GT_RECORD_MARKER)
-		return GT_OK;
+		return 0;
 	int error = take_values(beside, &moment, record);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	switch (record->kind) {
 	case GT_RECORD_ENTRY:
@@ -392,7 +392,7 @@ static int take_user(struct beside *beside, const struct gt_source *source)
 	case GT_RECORD_STACK:
 		return take_words(beside, &moment, record);
 	default:
-		return GT_OK;
+		return 0;
 	}
 }
 
@@ -402,13 +402,13 @@ static int merge(struct beside *beside)
 {
 	struct gt_source *source;
 	bool has_user = !beside->is_guest && gt_merge_next(&beside->merge, &source) > 0;
-	int error = GT_OK;
+	int error = 0;
 
-	while (error == GT_OK) {
+	while (error == 0) {
 		struct ring *ring = oldest(beside);
-		if (!ring && !has_user)
+		if (ring == NULL && !has_user)
 			break;
-		if (ring && (!has_user || ring->record.ts < source->record.clock)) {
+		if (ring != NULL && (!has_user || ring->record.ts < source->record.clock)) {
 			error = take_kernel(beside, ring);
 		} else {
 			error = take_user(beside, source);
@@ -421,11 +421,10 @@ static int merge(struct beside *beside)
 static int introduce(struct beside *beside)
 {
 	struct gt_writer writer;
-	int error = GT_OK;
+	int error = 0;
 
-	for (uint32_t i = 0; error == GT_OK && beside->target->ring->writer(beside->target->data, i,
-									    &writer) == GT_OK;
-	     i++)
+	for (uint32_t i = 0;
+	     error == 0 && beside->target->ring->writer(beside->target->data, i, &writer) == 0; i++)
 		error = gt_tasks_introduce(beside->tasks, &writer);
 	return error;
 }
@@ -437,11 +436,11 @@ static int copy_names(struct beside *beside, const struct gt_sink *sink)
 	struct gt_function function, functions[FUNCTIONS];
 	uint32_t count = 0;
 	struct gt_writer first = { .pid = 0 };
-	int error = GT_OK;
+	int error = 0;
 
 	beside->target->ring->writer(beside->target->data, 0, &first);
-	for (uint32_t i = 1; i < end && error == GT_OK; i++) {
-		bool there = gt_target_function(beside->target, i, &function) == GT_OK;
+	for (uint32_t i = 1; i < end && error == 0; i++) {
+		bool there = gt_target_function(beside->target, i, &function) == 0;
 		/* numbers follow one another, and all are of one object */
 		if (count &&
 		    (!there || count == FUNCTIONS || functions[0].object != function.object)) {
@@ -451,10 +450,10 @@ static int copy_names(struct beside *beside, const struct gt_sink *sink)
 		if (there)
 			functions[count++] = function;
 	}
-	if (error == GT_OK && count)
+	if (error == 0 && count)
 		error = sink->functions(sink->data, first.pid, end - count, functions, count);
-	for (uint32_t i = 0;
-	     error == GT_OK && gt_recording_object(beside->recording, i, &object) == GT_OK; i++)
+	for (uint32_t i = 0; error == 0 && gt_recording_object(beside->recording, i, &object) == 0;
+	     i++)
 		error = sink->object(sink->data, object.pid, object.path, object.start, object.end,
 				     object.bias, object.build_id, object.build_id_bytes);
 	return error;
@@ -462,10 +461,10 @@ static int copy_names(struct beside *beside, const struct gt_sink *sink)
 
 static int copy_hists(struct beside *beside, struct gt_file_writer *writer)
 {
-	int error = GT_OK;
+	int error = 0;
 
 	for (const char *const *text = gt_recording_info(beside->recording)->hists;
-	     error == GT_OK && *text != NULL; text++)
+	     error == 0 && *text != NULL; text++)
 		error = gt_file_writer_hists(writer, *text);
 	return error;
 }
@@ -477,12 +476,12 @@ static int copy_switches(struct beside *beside, const struct gt_sink *sink)
 	struct ring *first = oldest(beside);
 	uint64_t cursor = 0, start = info->switches_start;
 	uint32_t count;
-	int error = GT_OK;
+	int error = 0;
 
 	/* the program recorded nothing before */
-	if (first && first->record.ts < start)
+	if (first != NULL && first->record.ts < start)
 		start = first->record.ts;
-	while (info->has_switches && error == GT_OK) {
+	while (info->has_switches && error == 0) {
 		count = gt_target_read_switches(beside->target, &cursor, switches, 256);
 		error = sink->switches(sink->data, start, info->switches_lost, switches, count);
 		if (!count)
@@ -499,7 +498,7 @@ static int finish(struct beside *beside, struct gt_file_writer *writer,
 	const bool has_guest = beside->is_guest && !beside->kernel_only;
 	int error = gt_linux_records_finish(beside->records, &totals);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	struct gt_file_writer_totals end = {
 		.words = totals.tasks.words + (has_guest ? info->words : 0),
@@ -542,28 +541,28 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 	};
 	int error = gt_linux_records_create(&options, &beside->records);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	beside->tasks = gt_linux_records_tasks(beside->records);
 	error = gt_merge_init(&beside->merge, beside->target, &gt_host_memory, GT_MERGE_SNAPSHOT,
 			      NULL);
-	if (error == GT_OK) {
+	if (error == 0) {
 		error = copy_names(beside, sink);
-		if (error == GT_OK)
+		if (error == 0)
 			error = copy_hists(beside, writer);
-		if (error == GT_OK && !beside->is_guest && !beside->kernel_only)
+		if (error == 0 && !beside->is_guest && !beside->kernel_only)
 			error = gt_linux_copy_events(beside->recording, sink);
-		for (uint32_t i = 0; i < beside->ring_count && error == GT_OK; i++)
+		for (uint32_t i = 0; i < beside->ring_count && error == 0; i++)
 			error = advance(beside, &beside->rings[i]);
-		if (error == GT_OK && beside->is_guest && !beside->kernel_only)
+		if (error == 0 && beside->is_guest && !beside->kernel_only)
 			error = gt_linux_guest_copy(beside->recording, sink);
-		if (error == GT_OK && !beside->is_guest)
+		if (error == 0 && !beside->is_guest)
 			error = copy_switches(beside, sink);
-		if (error == GT_OK && !beside->is_guest)
+		if (error == 0 && !beside->is_guest)
 			error = introduce(beside);
-		if (error == GT_OK)
+		if (error == 0)
 			error = merge(beside);
-		if (error == GT_OK)
+		if (error == 0)
 			error = finish(beside, writer, notes, message);
 		gt_merge_fini(&beside->merge);
 	}
@@ -588,13 +587,13 @@ static int convert_parts(const char *path, const char *to, bool kernel_only,
 	struct gt_file_writer *writer = NULL;
 	int error = gt_recording_open(path, &beside.recording, message);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	const struct gt_recording_info *info = gt_recording_info(beside.recording);
 	beside.target = gt_recording_target(beside.recording);
 	beside.tep = tep_alloc();
-	error = beside.tep ? read_files(&beside) : GT_ENOMEM;
-	if (error == GT_OK)
+	error = beside.tep != NULL ? read_files(&beside) : GT_ENOMEM;
+	if (error == 0)
 		error = find_rings(&beside);
 	beside.is_guest = gt_linux_is_guest(beside.recording);
 	beside.first_cpu = beside.is_guest ? gt_linux_guest_cpus(beside.recording) : 0;
@@ -612,9 +611,9 @@ static int convert_parts(const char *path, const char *to, bool kernel_only,
 		.options = info->options,
 		.like = info,
 	};
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_file_writer_create(&options, &writer, message);
-	if (error == GT_OK)
+	if (error == 0)
 		error = write_recording(&beside, writer, notes, message);
 	gt_file_writer_destroy(writer);
 	close_beside(&beside);

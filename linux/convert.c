@@ -52,7 +52,7 @@ static void confine(void)
 
 static void run_child(const char *path, gt_linux_converter *convert, const char *to, int pipe)
 {
-	struct answer answer = { .error = GT_OK };
+	struct answer answer = { .error = 0 };
 
 	confine();
 	answer.error = convert(path, to, &answer.notes, &answer.message);
@@ -98,7 +98,7 @@ static int run(const char *path, gt_linux_converter *convert, const char *to, st
 			;
 	}
 	close(ends[0]);
-	return pid < 0 ? GT_EIO : GT_OK;
+	return pid < 0 ? GT_EIO : 0;
 }
 
 int gt_linux_convert(const char *path, gt_linux_converter *convert, struct gt_recording **recording,
@@ -111,18 +111,18 @@ int gt_linux_convert(const char *path, gt_linux_converter *convert, struct gt_re
 
 	if (asprintf(&directory, "%s/graftrace-XXXXXX", below && *below ? below : "/tmp") < 0)
 		return GT_ENOMEM;
-	if (!mkdtemp(directory)) {
+	if (mkdtemp(directory) == NULL) {
 		gt_message_set(message, "cannot make a directory below '%s': %s",
-			       below && *below ? below : "/tmp", strerror(errno));
+			       below != NULL && *below ? below : "/tmp", strerror(errno));
 		free(directory);
 		return GT_EIO;
 	}
 	if (asprintf(&to, "%s/recording", directory) < 0)
 		goto remove;
 	error = run(path, convert, to, &answer);
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_message_set(message, "cannot start a process: %s", strerror(errno));
-	} else if (answer.error != GT_OK) {
+	} else if (answer.error != 0) {
 		error = answer.error;
 		*message = answer.message;
 		if (error == GT_ENOMEM)

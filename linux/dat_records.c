@@ -49,10 +49,10 @@ static bool is_as_read_by_library(struct cursor *cursor)
 
 	while (is_same) {
 		const uint8_t *data = gt_kernel_page_next(&page, &bytes);
-		if (!data)
+		if (data == NULL)
 			return !page.is_damaged;
 		theirs = tracecmd_read_data(cursor->handle, cursor->cpu);
-		is_same = theirs && theirs->data == data && theirs->size == (int)bytes &&
+		is_same = theirs != NULL && theirs->data == data && theirs->size == (int)bytes &&
 			  theirs->ts == page.clock + cursor->apart;
 		tracecmd_free_record(theirs);
 		if (page.clock != begin)
@@ -100,18 +100,18 @@ static int load_page(const struct gt_dat_records *records, struct cursor *cursor
 
 	tracecmd_free_record(cursor->first);
 	cursor->first = tracecmd_read_at(cursor->handle, offset, &cpu);
-	if (!cursor->first)
-		return GT_OK;
+	if (cursor->first == NULL)
+		return 0;
 	/* behind the CPU's last page are those of the next one */
 	if (cpu != cursor->cpu) {
 		tracecmd_free_record(cursor->first);
 		cursor->first = NULL;
-		return GT_OK;
+		return 0;
 	}
 	if (cursor->first->offset < offset || !open_page(records, cursor, false))
 		return GT_EAGAIN;
 	give_first(cursor);
-	return GT_OK;
+	return 0;
 }
 
 /* ---- a CPU ---- */
@@ -124,12 +124,12 @@ static int advance(const struct gt_dat_records *records, struct cursor *cursor)
 	if (records->by_library) {
 		tracecmd_free_record(cursor->first);
 		cursor->first = tracecmd_read_data(cursor->handle, cursor->cpu);
-		if (cursor->first)
+		if (cursor->first != NULL)
 			give_first(cursor);
-		return GT_OK;
+		return 0;
 	}
 	const uint8_t *data = gt_kernel_page_next(&cursor->page, &bytes);
-	if (!data)
+	if (data == NULL)
 		return cursor->page.is_damaged
 			       ? GT_EAGAIN
 			       : load_page(records, cursor,
@@ -139,18 +139,18 @@ static int advance(const struct gt_dat_records *records, struct cursor *cursor)
 	cursor->record.size = (int)bytes;
 	cursor->record.missed_events = 0;
 	cursor->has_record = true;
-	return GT_OK;
+	return 0;
 }
 
 static int start(const struct gt_dat_records *records, struct cursor *cursor)
 {
 	cursor->first = tracecmd_read_cpu_first(cursor->handle, cursor->cpu);
-	if (!cursor->first)
-		return GT_OK;
+	if (cursor->first == NULL)
+		return 0;
 	if (!records->by_library && !open_page(records, cursor, true))
 		return GT_EAGAIN;
 	give_first(cursor);
-	return GT_OK;
+	return 0;
 }
 
 /* ---- all ---- */
@@ -172,7 +172,7 @@ int gt_dat_records_create(struct tracecmd_input *const *handles, int count, bool
 	int cursors = 0;
 
 	*out = NULL;
-	if (!records)
+	if (records == NULL)
 		return GT_ENOMEM;
 	struct tep_handle *tep = tracecmd_get_tep(handles[0]);
 	records->by_library = by_library || has_other_layout(tep);
@@ -180,7 +180,7 @@ int gt_dat_records_create(struct tracecmd_input *const *handles, int count, bool
 	for (int i = 0; i < count; i++)
 		cursors += tep_get_cpus(tracecmd_get_tep(handles[i]));
 	records->cursors = calloc((size_t)cursors + 1, sizeof(*records->cursors));
-	if (!records->cursors) {
+	if (records->cursors == NULL) {
 		free(records);
 		return GT_ENOMEM;
 	}
@@ -191,7 +191,7 @@ int gt_dat_records_create(struct tracecmd_input *const *handles, int count, bool
 				(struct cursor){ .handle = handles[i], .cpu = cpu };
 	}
 	*out = records;
-	return GT_OK;
+	return 0;
 }
 
 /* Chooses the cursor with the oldest record, the first one of several. */
@@ -203,8 +203,8 @@ static void choose(struct gt_dat_records *records)
 		struct cursor *cursor = &records->cursors[i];
 		if (!cursor->has_record)
 			continue;
-		if (!records->current || cursor->record.ts < records->current->record.ts) {
-			if (records->current)
+		if (records->current == NULL || cursor->record.ts < records->current->record.ts) {
+			if (records->current != NULL)
 				records->until = records->current->record.ts;
 			records->current = cursor;
 		} else if (cursor->record.ts < records->until) {
@@ -216,19 +216,19 @@ static void choose(struct gt_dat_records *records)
 int gt_dat_records_next(struct gt_dat_records *records, struct tep_record **record)
 {
 	struct cursor *current = records->current;
-	int error = GT_OK;
+	int error = 0;
 
-	if (current) {
+	if (current != NULL) {
 		error = advance(records, current);
 	} else {
-		for (int i = 0; i < records->count && error == GT_OK; i++)
+		for (int i = 0; i < records->count && error == 0; i++)
 			error = start(records, &records->cursors[i]);
 	}
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
-	if (!current || !current->has_record || current->record.ts >= records->until)
+	if (current == NULL || !current->has_record || current->record.ts >= records->until)
 		choose(records);
-	if (!records->current)
+	if (records->current == NULL)
 		return 0;
 	*record = &records->current->record;
 	return 1;
@@ -236,7 +236,7 @@ int gt_dat_records_next(struct gt_dat_records *records, struct tep_record **reco
 
 void gt_dat_records_destroy(struct gt_dat_records *records)
 {
-	if (!records)
+	if (records == NULL)
 		return;
 	for (int i = 0; i < records->count; i++)
 		tracecmd_free_record(records->cursors[i].first);

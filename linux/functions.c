@@ -38,13 +38,13 @@ int gt_linux_functions_create(struct tep_handle *tep, const struct gt_sink *sink
 	struct gt_linux_functions *functions = calloc(1, sizeof(*functions));
 
 	*out = functions;
-	if (!functions)
+	if (functions == NULL)
 		return GT_ENOMEM;
 	functions->tep = tep;
 	functions->sink = sink;
 	functions->next = first;
 	functions->modules = modules;
-	return GT_OK;
+	return 0;
 }
 
 static struct slot *slot_of(const struct gt_linux_functions *functions, uint64_t address)
@@ -64,7 +64,7 @@ static int grow(struct gt_linux_functions *functions)
 	uint32_t count = old_count ? old_count * 2 : 4096;
 	struct slot *slots = calloc(count, sizeof(*slots));
 
-	if (!slots)
+	if (slots == NULL)
 		return GT_ENOMEM;
 	functions->slots = slots;
 	functions->slot_count = count;
@@ -72,13 +72,13 @@ static int grow(struct gt_linux_functions *functions)
 		if (old[i].number)
 			*slot_of(functions, old[i].address) = old[i];
 	free(old);
-	return GT_OK;
+	return 0;
 }
 
 /* Returns the slot with the address's number, or a free one for it. NULL: no memory. */
 static struct slot *find(struct gt_linux_functions *functions, uint64_t address)
 {
-	if (functions->used * 2 >= functions->slot_count && grow(functions) != GT_OK)
+	if (functions->used * 2 >= functions->slot_count && grow(functions) != 0)
 		return NULL;
 	return slot_of(functions, address);
 }
@@ -89,17 +89,17 @@ static uint32_t add(struct gt_linux_functions *functions, uint64_t address, cons
 	const char *module = gt_linux_modules_find(functions->modules, address);
 	char text[24];
 
-	const char *object = module ? module : GT_LINUX_OBJECT;
+	const char *object = module != NULL ? module : GT_LINUX_OBJECT;
 
 	/* the sink gets the functions of one object at a time */
 	if (functions->next >= GRAFTRACE_SPECIAL ||
 	    ((functions->pending_count == PENDING_MAX ||
 	      (functions->pending_count && strcmp(functions->pending[0].object, object) != 0)) &&
-	     gt_linux_functions_flush(functions) != GT_OK))
+	     gt_linux_functions_flush(functions) != 0))
 		return 0;
 	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	char *copy = strdup(name ? name : text);
-	if (!copy)
+	char *copy = strdup(name != NULL ? name : text);
+	if (copy == NULL)
 		return 0;
 	functions->pending[functions->pending_count++] =
 		(struct gt_function){ .name = copy,
@@ -118,11 +118,12 @@ static uint32_t look_up(struct gt_linux_functions *functions, uint64_t address)
 	const char *name = NULL;
 	uint32_t number = 0;
 
-	if (!slot)
+	if (slot == NULL)
 		return 0;
 	if (slot->number)
 		return slot->number;
-	if (tep_find_function_info(functions->tep, address, &name, &start, &size) <= 0 || !name)
+	if (tep_find_function_info(functions->tep, address, &name, &start, &size) <= 0 ||
+	    name == NULL)
 		start = address;
 	if (start != address) {
 		struct slot *first = slot_of(functions, start);
@@ -132,7 +133,7 @@ static uint32_t look_up(struct gt_linux_functions *functions, uint64_t address)
 			*first = (struct slot){ start, number };
 			functions->used += number != 0;
 			slot = find(functions, address);
-			if (!slot)
+			if (slot == NULL)
 				return number;
 		}
 	} else {
@@ -166,7 +167,7 @@ int gt_linux_functions_flush(struct gt_linux_functions *functions)
 
 void gt_linux_functions_destroy(struct gt_linux_functions *functions)
 {
-	if (!functions)
+	if (functions == NULL)
 		return;
 	for (uint32_t i = 0; i < functions->pending_count; i++)
 		free((void *)functions->pending[i].name);

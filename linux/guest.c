@@ -16,7 +16,7 @@ bool gt_linux_is_guest(struct gt_recording *recording)
 	struct gt_target *target = gt_recording_target(recording);
 	struct gt_writer writer;
 
-	return target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0;
+	return target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0;
 }
 
 uint32_t gt_linux_guest_generations(struct gt_recording *recording)
@@ -25,7 +25,7 @@ uint32_t gt_linux_guest_generations(struct gt_recording *recording)
 	struct gt_writer writer;
 	uint32_t end = 1;
 
-	for (uint32_t i = 0; target->ring->writer(target, i, &writer) == GT_OK; i++)
+	for (uint32_t i = 0; target->ring->writer(target, i, &writer) == 0; i++)
 		if (writer.generation < GRAFTRACE_CONTEXT_INTERRUPT && writer.generation >= end)
 			end = writer.generation + 1;
 	return end;
@@ -37,7 +37,7 @@ uint32_t gt_linux_guest_cpus(struct gt_recording *recording)
 	struct gt_writer writer;
 	uint32_t end = target->cpu_count < CPUS_MAX ? target->cpu_count : CPUS_MAX;
 
-	for (uint32_t i = 0; target->ring->writer(target, i, &writer) == GT_OK; i++)
+	for (uint32_t i = 0; target->ring->writer(target, i, &writer) == 0; i++)
 		if (writer.generation < GRAFTRACE_CONTEXT_INTERRUPT && writer.tid >= end &&
 		    writer.tid < CPUS_MAX)
 			end = writer.tid + 1;
@@ -47,10 +47,9 @@ uint32_t gt_linux_guest_cpus(struct gt_recording *recording)
 int gt_linux_copy_events(struct gt_recording *recording, const struct gt_sink *sink)
 {
 	struct gt_event_format format;
-	int error = GT_OK;
+	int error = 0;
 
-	for (uint32_t i = 0;
-	     error == GT_OK && gt_recording_event_at(recording, i, &format) == GT_OK; i++)
+	for (uint32_t i = 0; error == 0 && gt_recording_event_at(recording, i, &format) == 0; i++)
 		error = sink->event(sink->data, &format);
 	return error;
 }
@@ -63,8 +62,7 @@ static int copy_sub_buffers(struct gt_target *target, uint32_t index, void *buff
 	int error = target->ring->writer(target, index, &writer);
 
 	for (uint64_t at = gt_target_next_sequence(target, index, writer.first);
-	     error == GT_OK && at < writer.next;
-	     at = gt_target_next_sequence(target, index, at + 1)) {
+	     error == 0 && at < writer.next; at = gt_target_next_sequence(target, index, at + 1)) {
 		int64_t words = target->ring->sub_buffer(target, index, at, buffer, &sub);
 		if (words > 0)
 			error = sink->sub_buffer(sink->data, sub, (uint32_t)words);
@@ -79,12 +77,11 @@ int gt_linux_guest_copy(struct gt_recording *recording, const struct gt_sink *si
 	struct gt_target *target = gt_recording_target(recording);
 	void *buffer = malloc(target->sub_buffer_bytes);
 	struct gt_writer writer;
-	int error = buffer ? gt_linux_copy_events(recording, sink) : GT_ENOMEM;
+	int error = buffer != NULL ? gt_linux_copy_events(recording, sink) : GT_ENOMEM;
 
-	for (uint32_t i = 0; error == GT_OK && target->ring->writer(target, i, &writer) == GT_OK;
-	     i++) {
+	for (uint32_t i = 0; error == 0 && target->ring->writer(target, i, &writer) == 0; i++) {
 		error = sink->writer(sink->data, &writer);
-		if (error == GT_OK)
+		if (error == 0)
 			error = copy_sub_buffers(target, i, buffer, sink);
 	}
 	free(buffer);

@@ -21,7 +21,7 @@ static int add(struct gt_linux_modules *modules, uint64_t address, const char *n
 		size_t room = modules->room * 2 + 256;
 		struct gt_linux_module_function *bigger =
 			realloc(modules->functions, room * sizeof(*bigger));
-		if (!bigger)
+		if (bigger == NULL)
 			return GT_ENOMEM;
 		modules->functions = bigger;
 		modules->room = room;
@@ -29,19 +29,20 @@ static int add(struct gt_linux_modules *modules, uint64_t address, const char *n
 	struct gt_linux_module_function *function = &modules->functions[modules->count++];
 	function->address = address;
 	snprintf(function->name, sizeof(function->name), "%.*s", (int)bytes, name);
-	return GT_OK;
+	return 0;
 }
 
 int gt_linux_modules_add(struct gt_linux_modules *modules, const char *text)
 {
-	int error = GT_OK;
+	int error = 0;
 
-	for (const char *line = text; *line && error == GT_OK;) {
+	for (const char *line = text; *line && error == 0;) {
 		size_t bytes = strcspn(line, "\n");
 		const char *open = memchr(line, '[', bytes);
-		const char *close = open ? memchr(open, ']', bytes - (size_t)(open - line)) : NULL;
+		const char *close =
+			open != NULL ? memchr(open, ']', bytes - (size_t)(open - line)) : NULL;
 		uint64_t address = strtoull(line, NULL, 16);
-		if (close && address && close - open < 60)
+		if (close != NULL && address && close - open < 60)
 			error = add(modules, address, open, (size_t)(close - open) + 1);
 		line += bytes + (line[bytes] == '\n');
 	}
@@ -54,11 +55,11 @@ const char *gt_linux_modules_find(const struct gt_linux_modules *modules, uint64
 {
 	const struct gt_linux_module_function key = { .address = address };
 	const struct gt_linux_module_function *found =
-		modules && modules->count
+		modules != NULL && modules->count
 			? bsearch(&key, modules->functions, modules->count, sizeof(key), by_address)
 			: NULL;
 
-	return found ? found->name : NULL;
+	return found != NULL ? found->name : NULL;
 }
 
 void gt_linux_modules_fini(struct gt_linux_modules *modules)

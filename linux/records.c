@@ -71,9 +71,9 @@ struct gt_linux_records {
 
 static struct field field_of(struct tep_event *event, const char *name)
 {
-	struct tep_format_field *found = event ? tep_find_field(event, name) : NULL;
+	struct tep_format_field *found = event != NULL ? tep_find_field(event, name) : NULL;
 
-	if (!found || found->offset < 0 || found->size <= 0 || found->size > 8)
+	if (found == NULL || found->offset < 0 || found->size <= 0 || found->size > 8)
 		return (struct field){ 0, 0 };
 	return (struct field){ found->offset, found->size };
 }
@@ -127,9 +127,9 @@ static inline uint64_t number_of(const struct gt_linux_records *records,
 static struct field common_field_of(struct tep_handle *tep, const char *name)
 {
 	struct tep_event *event = tep_get_event(tep, 0);
-	struct tep_format_field *found = event ? tep_find_common_field(event, name) : NULL;
+	struct tep_format_field *found = event != NULL ? tep_find_common_field(event, name) : NULL;
 
-	if (!found || found->offset < 0 || found->size <= 0 || found->size > 8)
+	if (found == NULL || found->offset < 0 || found->size <= 0 || found->size > 8)
 		return (struct field){ 0, 0 };
 	return (struct field){ found->offset, found->size };
 }
@@ -149,7 +149,7 @@ static uint32_t task_of(const struct gt_linux_records *records, struct tep_recor
 static struct call_event call_event_of(struct tep_handle *tep, const char *name)
 {
 	struct tep_event *event = tep_find_event_by_name(tep, "ftrace", name);
-	struct call_event call = { .id = event ? event->id : -1 };
+	struct call_event call = { .id = event != NULL ? event->id : -1 };
 
 	call.function = field_of(event, strcmp(name, "function") == 0 ? "ip" : "func");
 	call.depth = field_of(event, "depth");
@@ -164,7 +164,7 @@ static struct call_event call_event_of(struct tep_handle *tep, const char *name)
 static struct switch_event switch_event_of(struct tep_handle *tep)
 {
 	struct tep_event *event = tep_find_event_by_name(tep, "sched", "sched_switch");
-	struct switch_event found = { .id = event ? event->id : -1 };
+	struct switch_event found = { .id = event != NULL ? event->id : -1 };
 
 	found.previous = field_of(event, "prev_pid");
 	found.state = field_of(event, "prev_state");
@@ -177,7 +177,8 @@ static struct switch_event switch_event_of(struct tep_handle *tep)
 static struct wake_event wake_event_of(struct tep_handle *tep)
 {
 	struct tep_event *event = tep_find_event_by_name(tep, "sched", "sched_waking");
-	struct wake_event found = { .id = event ? event->id : -1, .task = field_of(event, "pid") };
+	struct wake_event found = { .id = event != NULL ? event->id : -1,
+				    .task = field_of(event, "pid") };
 
 	if (!found.task.size)
 		found.id = -1;
@@ -189,7 +190,7 @@ static const char *name_of_task(void *data, uint32_t tid)
 	struct gt_linux_records *records = data;
 	const char *name = tep_data_comm_from_pid(records->tep, (int)tid);
 
-	return name && strcmp(name, "<...>") != 0 ? name : NULL;
+	return name != NULL && strcmp(name, "<...>") != 0 ? name : NULL;
 }
 
 static int flush_functions(void *data)
@@ -206,7 +207,7 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	int error;
 
 	*out = NULL;
-	if (!records)
+	if (records == NULL)
 		return GT_ENOMEM;
 	records->tep = tep;
 	records->is_native = is_native(tep);
@@ -223,7 +224,7 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	records->no_switches = options->no_switches;
 	records->has_chosen = options->has_chosen;
 	struct tep_event *print = tep_find_event_by_name(tep, "ftrace", "print");
-	records->print_id = print ? print->id : -1;
+	records->print_id = print != NULL ? print->id : -1;
 	trace_seq_init(&records->text);
 	struct gt_tasks_options tasks = {
 		.sink = options->sink,
@@ -237,21 +238,21 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	error = gt_linux_functions_create(tep, options->sink,
 					  options->first_function ? options->first_function : 1,
 					  options->modules, &records->functions);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tasks_create(&tasks, &records->tasks);
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_linux_records_destroy(records);
 		return error;
 	}
 	*out = records;
-	return GT_OK;
+	return 0;
 }
 
 enum gt_linux_kind gt_linux_kind_of(struct tep_handle *tep, struct tep_record *record)
 {
 	struct tep_event *event = tep_find_event(tep, tep_data_type(tep, record));
 
-	if (!event || strcmp(event->system, "ftrace") != 0)
+	if (event == NULL || strcmp(event->system, "ftrace") != 0)
 		return GT_LINUX_EVENT;
 	if (strcmp(event->name, "funcgraph_entry") == 0 ||
 	    strcmp(event->name, "funcgraph_exit") == 0)
@@ -264,7 +265,7 @@ uint64_t gt_linux_end_of(struct tep_handle *tep, struct tep_record *record)
 	struct tep_event *event = tep_find_event(tep, tep_data_type(tep, record));
 	struct field field;
 
-	if (!event || strcmp(event->name, "funcgraph_exit") != 0)
+	if (event == NULL || strcmp(event->name, "funcgraph_exit") != 0)
 		return 0;
 	field = field_of(event, "rettime");
 	return read_number(tep, is_native(tep), record, &field);
@@ -335,7 +336,7 @@ static int flush_switches(struct gt_linux_records *records)
 
 	records->switch_count = 0;
 	if (!records->has_switches)
-		return GT_OK;
+		return 0;
 	return records->sink->switches(records->sink->data, records->first_clock, 0,
 				       records->switches, count);
 }
@@ -344,11 +345,11 @@ static int add_switch(struct gt_linux_records *records, uint64_t clock, uint32_t
 		      unsigned flags)
 {
 	if (tid == 0 || records->no_switches) /* the idle tasks of all CPUs have one number */
-		return GT_OK;
+		return 0;
 	records->switches[records->switch_count++] =
 		(struct gt_switch){ clock, tid, (uint16_t)cpu, (uint16_t)flags };
 	records->has_switches = true;
-	return records->switch_count == SWITCHES_MAX ? flush_switches(records) : GT_OK;
+	return records->switch_count == SWITCHES_MAX ? flush_switches(records) : 0;
 }
 
 /* Joins the lines of a text: a stack trace has many. */
@@ -391,7 +392,7 @@ static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_mom
 	*rest = (struct gt_tasks_rest){ .is_introduced = was.is_introduced };
 	if (!ready || was.off_clock <= records->lost_clock ||
 	    (records->has_chosen ? !was.is_introduced : records->has_gaps))
-		return GT_OK;
+		return 0;
 	if (!was.is_preempted) {
 		used = (size_t)snprintf(text, sizeof(text), "off_cpu: slept %.3f us ",
 					us_between(records, was.off_clock, ready));
@@ -422,15 +423,15 @@ static int note_switch(struct gt_linux_records *records, const struct gt_tasks_m
 	struct gt_tasks_rest *rest = gt_tasks_rest(records->tasks, previous);
 
 	follow_cpu(records, moment->cpu, previous, next);
-	if (!rest)
+	if (rest == NULL)
 		return GT_ENOMEM;
 	*rest = (struct gt_tasks_rest){ .off_clock = moment->clock,
 					.is_preempted = runs,
 					.is_introduced = rest->is_introduced };
 	rest = gt_tasks_rest(records->tasks, next);
-	if (!rest)
+	if (rest == NULL)
 		return GT_ENOMEM;
-	return next ? tell_rest(records, &comes, rest) : GT_OK;
+	return next ? tell_rest(records, &comes, rest) : 0;
 }
 
 static int take_waking(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
@@ -439,7 +440,7 @@ static int take_waking(struct gt_linux_records *records, const struct gt_tasks_m
 	uint32_t woken = (uint32_t)number_of(records, record, &records->waking.task);
 	struct gt_tasks_rest *rest = gt_tasks_rest(records->tasks, woken);
 
-	if (!rest)
+	if (rest == NULL)
 		return GT_ENOMEM;
 	if (rest->off_clock && !rest->is_preempted && !rest->wake_clock) {
 		rest->wake_clock = moment->clock;
@@ -447,7 +448,7 @@ static int take_waking(struct gt_linux_records *records, const struct gt_tasks_m
 		rest->by_interrupt = tep_data_flags(records->tep, record) &
 				     (TRACE_FLAG_HARDIRQ | TRACE_FLAG_SOFTIRQ);
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int take_switch(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
@@ -461,9 +462,9 @@ static int take_switch(struct gt_linux_records *records, const struct gt_tasks_m
 	int error = add_switch(records, moment->clock, moment->cpu, previous,
 			       GT_SWITCH_OUT | (runs ? GT_SWITCH_PREEMPTED : 0));
 
-	if (error == GT_OK)
+	if (error == 0)
 		error = add_switch(records, moment->clock, moment->cpu, next, 0);
-	return error == GT_OK ? note_switch(records, moment, previous, next, runs) : error;
+	return error == 0 ? note_switch(records, moment, previous, next, runs) : error;
 }
 
 /* Writes "vfs_read+0x1c/0x310 [mod]", as the kernel does; at a function's beginning without the
@@ -476,7 +477,8 @@ static size_t put_symbol(const struct gt_linux_records *records, uint64_t addres
 	const char *name = NULL, *module;
 	size_t used;
 
-	if (tep_find_function_info(records->tep, address, &name, &start, &size) <= 0 || !name)
+	if (tep_find_function_info(records->tep, address, &name, &start, &size) <= 0 ||
+	    name == NULL)
 		return (size_t)snprintf(text, bytes, "0x%" PRIx64, address);
 	used = (size_t)snprintf(text, bytes, "%.100s", name);
 	if (!is_begin)
@@ -485,7 +487,7 @@ static size_t put_symbol(const struct gt_linux_records *records, uint64_t addres
 	if (!is_begin && size)
 		used += (size_t)snprintf(text + used, bytes - used, "/0x%lx", size);
 	module = gt_linux_modules_find(records->modules, start);
-	if (module)
+	if (module != NULL)
 		used += (size_t)snprintf(text + used, bytes - used, " %.64s", module);
 	return used;
 }
@@ -500,8 +502,8 @@ static bool put_probe(struct gt_linux_records *records, const struct tep_record 
 	const char *line = records->text.buffer, *open = strstr(line, ": ("), *close;
 	size_t used;
 
-	close = open ? strchr(open, ')') : NULL;
-	if (!close || (!at.size && !(back.size && function.size)))
+	close = open != NULL ? strchr(open, ')') : NULL;
+	if (close == NULL || (!at.size && !(back.size && function.size)))
 		return false;
 	used = (size_t)snprintf(text, room, "%.*s",
 				(int)(open + 3 - line > 200 ? 200 : open + 3 - line), line);
@@ -534,7 +536,7 @@ static int take_event(struct gt_linux_records *records, const struct gt_tasks_mo
 				     true);
 	struct tep_event *event = tep_find_event(records->tep, tep_data_type(records->tep, record));
 	char line[PROBE_LINE];
-	if (event && strcmp(event->system, "kprobes") == 0 &&
+	if (event != NULL && strcmp(event->system, "kprobes") == 0 &&
 	    put_probe(records, record, event, line, sizeof(line)))
 		return gt_tasks_text(records->tasks, moment, line, strlen(line), false);
 	return gt_tasks_text(records->tasks, moment, text->buffer, bytes, false);
@@ -544,7 +546,7 @@ static int take_loss(struct gt_linux_records *records, const struct gt_tasks_mom
 		     const struct tep_record *record)
 {
 	if (record->missed_events == 0)
-		return GT_OK;
+		return 0;
 	records->lost_clock = record->ts;
 	memset(records->running, 0, sizeof(records->running));
 	records->totals.unknown_losses += record->missed_events < 0;
@@ -568,7 +570,7 @@ static int take_sched(struct gt_linux_records *records, int id,
 		return take_switch(records, moment, record);
 	if (id >= 0 && id == records->waking.id)
 		return take_waking(records, moment, record);
-	return GT_OK;
+	return 0;
 }
 
 /* Type, flags and task: the beginning of every record. */
@@ -577,7 +579,7 @@ static int take_sched(struct gt_linux_records *records, int id,
 int gt_linux_records_pass(struct gt_linux_records *records, struct tep_record *record)
 {
 	if (record->size < COMMON_BYTES)
-		return GT_OK;
+		return 0;
 	struct gt_tasks_moment moment = moment_of(records, record);
 
 	return take_sched(records, type_of(records, record), &moment, record);
@@ -587,7 +589,7 @@ int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *r
 {
 	if (record->size < COMMON_BYTES) {
 		records->totals.unknown++;
-		return GT_OK;
+		return 0;
 	}
 	int id = type_of(records, record);
 	struct gt_tasks_moment moment = moment_of(records, record);
@@ -596,7 +598,7 @@ int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *r
 		records->first_clock = record->ts;
 	int error = take_loss(records, &moment, record);
 
-	if (error != GT_OK || id < 0)
+	if (error != 0 || id < 0)
 		return error;
 	if (id == records->entry.id)
 		return take_entry(records, &moment, record);
@@ -605,12 +607,11 @@ int gt_linux_records_take(struct gt_linux_records *records, struct tep_record *r
 	if (id == records->function.id)
 		return take_function(records, &moment, record);
 	error = take_sched(records, id, &moment, record);
-	if (!tep_find_event(records->tep, id)) {
+	if (tep_find_event(records->tep, id) == NULL) {
 		records->totals.unknown++;
 		return error;
 	}
-	return error == GT_OK ? take_event(records, &moment, record, id == records->print_id)
-			      : error;
+	return error == 0 ? take_event(records, &moment, record, id == records->print_id) : error;
 }
 
 struct gt_tasks *gt_linux_records_tasks(struct gt_linux_records *records)
@@ -622,9 +623,9 @@ int gt_linux_records_finish(struct gt_linux_records *records, struct gt_linux_to
 {
 	int error = flush_switches(records);
 
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_linux_functions_flush(records->functions);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tasks_finish(records->tasks, &records->totals.tasks);
 	*totals = records->totals;
 	return error;
@@ -632,7 +633,7 @@ int gt_linux_records_finish(struct gt_linux_records *records, struct gt_linux_to
 
 void gt_linux_records_destroy(struct gt_linux_records *records)
 {
-	if (!records)
+	if (records == NULL)
 		return;
 	gt_tasks_destroy(records->tasks);
 	gt_linux_functions_destroy(records->functions);

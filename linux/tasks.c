@@ -87,12 +87,12 @@ int gt_tasks_create(const struct gt_tasks_options *options, struct gt_tasks **ou
 	struct gt_tasks *tasks = calloc(1, sizeof(*tasks));
 
 	*out = tasks;
-	if (!tasks)
+	if (tasks == NULL)
 		return GT_ENOMEM;
 	tasks->options = *options;
 	if (!tasks->options.first_generation)
 		tasks->options.first_generation = 1;
-	return GT_OK;
+	return 0;
 }
 
 /* ---- finding tasks ---- */
@@ -112,14 +112,14 @@ static int grow_slots(struct gt_tasks *tasks)
 	uint32_t count = tasks->slot_count ? tasks->slot_count * 2 : 256;
 	uint32_t *slots = calloc(count, sizeof(*slots));
 
-	if (!slots)
+	if (slots == NULL)
 		return GT_ENOMEM;
 	free(tasks->slots);
 	tasks->slots = slots;
 	tasks->slot_count = count;
 	for (uint32_t i = 0; i < tasks->count; i++)
 		*slot_of(tasks, tasks->tasks[i]->key) = i + 1;
-	return GT_OK;
+	return 0;
 }
 
 static void set_name(const struct gt_tasks *tasks, struct task *task)
@@ -129,9 +129,9 @@ static void set_name(const struct gt_tasks *tasks, struct task *task)
 	if (task->is_named)
 		return;
 
-	if (!name && tasks->options.name)
+	if (name == NULL && tasks->options.name != NULL)
 		name = tasks->options.name(tasks->options.data, task->writer.tid);
-	if (name && *name) {
+	if (name != NULL && *name) {
 		memset(task->writer.comm, 0, sizeof(task->writer.comm));
 		memcpy(task->writer.comm, name, strnlen(name, sizeof(task->writer.comm) - 1));
 	}
@@ -145,13 +145,13 @@ static struct task *add_task(struct gt_tasks *tasks, uint64_t key,
 	if (tasks->count == tasks->capacity) {
 		uint32_t capacity = tasks->capacity * 2 + 64;
 		struct task **bigger = realloc(tasks->tasks, capacity * sizeof(struct task *));
-		if (!bigger)
+		if (bigger == NULL)
 			return NULL;
 		tasks->tasks = bigger;
 		tasks->capacity = capacity;
 	}
 	struct task *task = calloc(1, sizeof(*task));
-	if (!task)
+	if (task == NULL)
 		return NULL;
 	task->key = key;
 	task->writer.generation = tasks->options.first_generation + tasks->count;
@@ -167,13 +167,13 @@ static struct task *find_task(struct gt_tasks *tasks, const struct gt_tasks_mome
 {
 	uint64_t key = moment->tid ? moment->tid : 1ull << 32 | moment->cpu;
 
-	if (tasks->latest && tasks->latest->key == key)
+	if (tasks->latest != NULL && tasks->latest->key == key)
 		return tasks->latest;
 	if (tasks->count * 2 >= tasks->slot_count && grow_slots(tasks) < 0)
 		return NULL;
 	uint32_t *slot = slot_of(tasks, key);
 	struct task *task = *slot ? tasks->tasks[*slot - 1] : add_task(tasks, key, moment);
-	if (!task)
+	if (task == NULL)
 		return NULL;
 	if (!*slot)
 		*slot = tasks->count;
@@ -186,13 +186,13 @@ int gt_tasks_introduce(struct gt_tasks *tasks, const struct gt_writer *writer)
 	struct gt_tasks_moment moment = { .tid = writer->tid };
 	struct task *task = find_task(tasks, &moment);
 
-	if (!task)
+	if (task == NULL)
 		return GT_ENOMEM;
 	task->writer.pid = writer->pid ? writer->pid : writer->tid;
 	memcpy(task->writer.comm, writer->comm, sizeof(task->writer.comm));
 	task->is_named = true;
 	task->rest.is_introduced = true;
-	return GT_OK;
+	return 0;
 }
 
 struct gt_tasks_rest *gt_tasks_rest(struct gt_tasks *tasks, uint32_t tid)
@@ -200,7 +200,7 @@ struct gt_tasks_rest *gt_tasks_rest(struct gt_tasks *tasks, uint32_t tid)
 	struct gt_tasks_moment moment = { .tid = tid };
 	struct task *task = find_task(tasks, &moment);
 
-	return task ? &task->rest : NULL;
+	return task != NULL ? &task->rest : NULL;
 }
 
 /* ---- sub-buffers ---- */
@@ -227,17 +227,17 @@ static void forget_words(struct task *task)
 static int close_sub_buffer(struct gt_tasks *tasks, struct task *task)
 {
 	const struct gt_tasks_options *options = &tasks->options;
-	int error = GT_OK;
+	int error = 0;
 
 	if (!task->used)
-		return GT_OK;
+		return 0;
 	task->sub->used = task->used;
 	task->sub->bytes = (uint32_t)sizeof(*task->sub) + task->used * 8;
 	if (task->writer.next == 0)
 		error = options->sink->writer(options->sink->data, &task->writer);
-	if (error == GT_OK && options->before)
+	if (error == 0 && options->before != NULL)
 		error = options->before(options->data);
-	if (error == GT_OK)
+	if (error == 0)
 		error = options->sink->sub_buffer(options->sink->data, task->sub, task->used);
 	tasks->totals.words += task->used;
 	task->writer.next++;
@@ -249,9 +249,9 @@ static int close_sub_buffer(struct gt_tasks *tasks, struct task *task)
 /* Closes all sub-buffers: unfinished ones take too much memory. */
 static int close_all(struct gt_tasks *tasks)
 {
-	int error = GT_OK;
+	int error = 0;
 
-	for (uint32_t i = 0; i < tasks->count && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < tasks->count && error == 0; i++) {
 		struct task *task = tasks->tasks[i];
 		error = close_sub_buffer(tasks, task);
 		free(task->sub);
@@ -303,28 +303,28 @@ static int grow(struct gt_tasks *tasks, struct task *task)
 
 	struct graftrace_sub_buffer *sub =
 		realloc(task->sub, sizeof(*sub) + (size_t)room * sizeof(uint64_t));
-	if (!sub)
+	if (sub == NULL)
 		return GT_ENOMEM;
 	tasks->gathered += (room - task->room) * sizeof(uint64_t);
 	task->sub = sub;
 	task->room = room;
-	return GT_OK;
+	return 0;
 }
 
 /* Makes room for `words` words and a clock word, in a sub-buffer of the moment's CPU. */
 static int reserve(struct gt_tasks *tasks, struct task *task, const struct gt_tasks_moment *moment,
 		   uint32_t words)
 {
-	int error = GT_OK;
+	int error = 0;
 
 	words += 2;
 	if (task->used && (task->sub->cpu != moment->cpu || task->used + words > ROOM_MAX))
 		error = close_sub_buffer(tasks, task);
-	if (error == GT_OK && tasks->gathered > GATHERED_MAX)
+	if (error == 0 && tasks->gathered > GATHERED_MAX)
 		error = close_all(tasks);
-	while (error == GT_OK && task->room < task->used + words)
+	while (error == 0 && task->room < task->used + words)
 		error = grow(tasks, task);
-	if (error == GT_OK && !task->used)
+	if (error == 0 && !task->used)
 		open_sub_buffer(tasks, task, moment);
 	return error;
 }
@@ -362,19 +362,19 @@ static struct task *begin(struct gt_tasks *tasks, const struct gt_tasks_moment *
 {
 	struct task *task = find_task(tasks, moment);
 
-	if (task && !task->writer.start) {
+	if (task != NULL && !task->writer.start) {
 		task->writer.start = moment->clock;
 		/* a call that returns now ended a little before its record */
 		task->last = moment->clock < tasks->options.slack
 				     ? 0
 				     : moment->clock - tasks->options.slack;
 	}
-	*error = task ? reserve(tasks, task, moment, words) : GT_ENOMEM;
+	*error = task != NULL ? reserve(tasks, task, moment, words) : GT_ENOMEM;
 	if (!tasks->totals.first_clock)
 		tasks->totals.first_clock = moment->clock;
 	if (moment->clock > tasks->totals.last_clock)
 		tasks->totals.last_clock = moment->clock;
-	return *error == GT_OK ? task : NULL;
+	return *error == 0 ? task : NULL;
 }
 
 /* ---- calls ---- */
@@ -385,7 +385,7 @@ static int set_depth(struct task *task, uint32_t depth)
 	if (depth >= task->frames_room) {
 		uint32_t room = depth + 16;
 		struct frame *frames = realloc(task->frames, room * sizeof(*frames));
-		if (!frames)
+		if (frames == NULL)
 			return GT_ENOMEM;
 		task->frames = frames;
 		task->frames_room = room;
@@ -395,7 +395,7 @@ static int set_depth(struct task *task, uint32_t depth)
 	task->depth = depth;
 	if (task->low > depth)
 		task->low = depth;
-	return GT_OK;
+	return 0;
 }
 
 /* The innermost call has returned, but its record comes later: an interrupt has been entered at
@@ -418,14 +418,14 @@ static int keep_place(struct task *task, uint64_t clock)
 	uint32_t word = task->used, depth = task->depth;
 	int error = set_depth(task, depth + 1);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	task->frames[depth] = (struct frame){ clock, task->last, clock, 0, word };
 	task->low_before = task->low;
 	task->low = depth + 1;
 	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_PAD, 0));
 	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, depth + 1));
-	return GT_OK;
+	return 0;
 }
 
 /* Is a word reserved for this entry? Then it is used. */
@@ -433,7 +433,7 @@ static bool take_place(struct task *task, uint32_t function, uint32_t depth, uin
 {
 	struct frame *frame = depth + 1 == task->depth ? &task->frames[depth] : NULL;
 
-	if (!frame || frame->function != 0 || frame->word == NO_WORD)
+	if (frame == NULL || frame->function != 0 || frame->word == NO_WORD)
 		return false;
 	frame->function = function;
 	frame->latest = clock;
@@ -450,7 +450,7 @@ static int go_to_depth(struct gt_tasks *tasks, struct task *task, uint32_t depth
 		     task->frames[task->depth - 1].clock > tasks->lost_clock;
 
 	if (task->depth == depth)
-		return GT_OK;
+		return 0;
 	if (whole && depth + 1 == task->depth && task->frames[depth].function)
 		return_early(task);
 	else if (whole && task->depth + 1 == depth && task->has_entries &&
@@ -477,13 +477,13 @@ static int enter_user(struct gt_tasks *tasks, struct task *task,
 	if (task->depth < depth)
 		task->low = depth;
 	error = set_depth(task, depth + 1);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	uint64_t clock = advance(tasks, task, moment->clock);
 	task->frames[depth] = (struct frame){ clock, floor, clock, function, task->used };
 	task->base = depth + 1;
 	put(task, graftrace_word(function, 0, (uint32_t)clock));
-	return GT_OK;
+	return 0;
 }
 
 int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint32_t function,
@@ -495,10 +495,10 @@ int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 		return gt_tasks_function(tasks, moment, function, 0);
 	if (depth >= DEPTH_MAX) {
 		tasks->totals.damaged++;
-		return GT_OK;
+		return 0;
 	}
 	struct task *task = begin(tasks, moment, 4, &error);
-	if (!task)
+	if (task == NULL)
 		return error;
 	tasks->totals.calls++;
 	if (moment->is_user)
@@ -506,11 +506,11 @@ int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	depth += task->base;
 	task->has_entries = true;
 	if (take_place(task, function, depth, moment->clock))
-		return GT_OK;
+		return 0;
 	error = go_to_depth(tasks, task, depth, moment->clock);
-	if (error == GT_OK)
+	if (error == 0)
 		error = set_depth(task, depth + 1);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	uint64_t floor = task->last;
 	uint64_t clock = advance(tasks, task, moment->clock);
@@ -519,7 +519,7 @@ int gt_tasks_enter(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	for (uint32_t i = 0; i < task->late_count; i++)
 		if (task->late[i].word != NO_WORD && task->late[i].word + 1 == task->used - 1)
 			task->late[i].before = clock;
-	return GT_OK;
+	return 0;
 }
 
 /* Returns the call's start as the kernel measured it, by the clock of the records. The kernel
@@ -584,16 +584,16 @@ static int put_long_return(struct gt_tasks *tasks, struct task *task,
 			   const struct frame *frame)
 {
 	uint32_t type = GRAFTRACE_EVENT_LONG_RETURN;
-	uint64_t start = frame ? frame->clock : start_of(tasks, call);
+	uint64_t start = frame != NULL ? frame->clock : start_of(tasks, call);
 
 	if (start == 0 || start > moment->clock)
 		start = call->duration < moment->clock ? moment->clock - call->duration : 1;
 	/* the open call there is an earlier one whose return was lost */
-	if (!frame && task->depth > call->depth)
+	if (frame == NULL && task->depth > call->depth)
 		put(task, graftrace_special_word(GRAFTRACE_SPECIAL_RESUMED, call->depth));
 	uint64_t clock = advance(tasks, task, end_of(tasks, start, call->duration, moment->clock));
 	/* it began after the recording: with tracing_thresh there are no entries */
-	if (!frame && start > task->writer.start && !task->has_entries) {
+	if (frame == NULL && start > task->writer.start && !task->has_entries) {
 		type = GRAFTRACE_EVENT_LONG_CALL;
 		tasks->totals.calls++;
 	}
@@ -619,7 +619,7 @@ static const struct frame *frame_of(const struct gt_tasks *tasks, const struct t
 					    ? &task->frames[call->depth]
 					    : NULL;
 
-	if (!frame || frame->function != call->function)
+	if (frame == NULL || frame->function != call->function)
 		return NULL;
 	/* the open one is a later call of the same function: its entry and the other's return
 	 * were lost */
@@ -685,11 +685,11 @@ int gt_tasks_unwind(struct gt_tasks *tasks, const struct gt_tasks_moment *moment
 	int error;
 	struct task *task = begin(tasks, moment, 2, &error);
 
-	if (!task)
+	if (task == NULL)
 		return error;
 	task->base = depth;
 	if (task->depth <= depth || is_pairs(tasks))
-		return GT_OK;
+		return 0;
 	/* they ended at the next word's clock, or at this one */
 	advance(tasks, task, moment->clock);
 	if (is_unseen)
@@ -705,13 +705,13 @@ int gt_tasks_leave(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	int error;
 
 	if (is_pairs(tasks))
-		return GT_OK;
+		return 0;
 	if (call->depth >= DEPTH_MAX) {
 		tasks->totals.damaged++;
-		return GT_OK;
+		return 0;
 	}
 	struct task *task = begin(tasks, moment, 5, &error);
-	if (!task)
+	if (task == NULL)
 		return error;
 	if (moment->is_user)
 		return leave_user(tasks, task, moment, call);
@@ -719,9 +719,9 @@ int gt_tasks_leave(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	below.depth += task->base;
 	call = &below;
 	const struct frame *frame = frame_of(tasks, task, call);
-	if (!frame && take_late(tasks, task, call))
-		return GT_OK;
-	if (!frame || task->depth > call->depth + 1)
+	if (frame == NULL && take_late(tasks, task, call))
+		return 0;
+	if (frame == NULL || task->depth > call->depth + 1)
 		return put_long_return(tasks, task, moment, call, frame);
 	if (frame->word + 1 == task->used)
 		learn_offset(tasks, frame->clock, call->start);
@@ -738,7 +738,7 @@ int gt_tasks_function(struct gt_tasks *tasks, const struct gt_tasks_moment *mome
 	int error;
 	struct task *task = begin(tasks, moment, 2, &error);
 
-	if (!task)
+	if (task == NULL)
 		return error;
 	uint64_t clock = advance(tasks, task, moment->clock);
 	if (!is_pairs(tasks))
@@ -748,7 +748,7 @@ int gt_tasks_function(struct gt_tasks *tasks, const struct gt_tasks_moment *mome
 	if (is_pairs(tasks))
 		put(task, caller ? caller : 1);
 	tasks->totals.calls++;
-	return GT_OK;
+	return 0;
 }
 
 /* ---- records that are no calls ---- */
@@ -763,7 +763,7 @@ int gt_tasks_text(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, 
 		bytes = TEXT_MAX;
 	uint32_t words = 1 + (uint32_t)(bytes + 7) / 8;
 	struct task *task = begin(tasks, moment, words + 2, &error);
-	if (!task)
+	if (task == NULL)
 		return error;
 	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, type << 16 | words));
 	put(task, moment->clock ? moment->clock : 1);
@@ -773,7 +773,7 @@ int gt_tasks_text(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, 
 	task->used += words - 1;
 	if (is_pairs(tasks) && !(words & 1))
 		put(task, 0);
-	return GT_OK;
+	return 0;
 }
 
 int gt_tasks_words(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
@@ -784,10 +784,10 @@ int gt_tasks_words(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 
 	if (count > ROOM_MAX - WORDS_AROUND) {
 		tasks->totals.damaged++;
-		return GT_OK;
+		return 0;
 	}
 	struct task *task = begin(tasks, moment, (uint32_t)count + 2, &error);
-	if (!task)
+	if (task == NULL)
 		return error;
 	put(task, graftrace_special_word(GRAFTRACE_SPECIAL_EVENT,
 					 (uint32_t)words->type << 16 | (uint32_t)count));
@@ -801,7 +801,7 @@ int gt_tasks_words(struct gt_tasks *tasks, const struct gt_tasks_moment *moment,
 	task->used += (uint32_t)rest;
 	if (is_pairs(tasks) && !(count & 1))
 		put(task, 0);
-	return GT_OK;
+	return 0;
 }
 
 int gt_tasks_lost(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, uint64_t records)
@@ -809,13 +809,13 @@ int gt_tasks_lost(struct gt_tasks *tasks, const struct gt_tasks_moment *moment, 
 	int error;
 	struct task *task = begin(tasks, moment, 2, &error);
 
-	if (!task)
+	if (task == NULL)
 		return error;
 	tasks->lost_clock = moment->clock;
 	put_special(tasks, task, GRAFTRACE_SPECIAL_LOST,
 		    records < UINT32_MAX ? (uint32_t)records : UINT32_MAX);
 	tasks->totals.lost += records;
-	return GT_OK;
+	return 0;
 }
 
 int gt_tasks_finish(struct gt_tasks *tasks, struct gt_tasks_totals *totals)
@@ -823,7 +823,7 @@ int gt_tasks_finish(struct gt_tasks *tasks, struct gt_tasks_totals *totals)
 	const struct gt_sink *sink = tasks->options.sink;
 	int error = close_all(tasks);
 
-	for (uint32_t i = 0; i < tasks->count && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < tasks->count && error == 0; i++) {
 		struct task *task = tasks->tasks[i];
 		if (!task->writer.start) /* no record of it */
 			continue;
@@ -840,7 +840,7 @@ int gt_tasks_finish(struct gt_tasks *tasks, struct gt_tasks_totals *totals)
 
 void gt_tasks_destroy(struct gt_tasks *tasks)
 {
-	if (!tasks)
+	if (tasks == NULL)
 		return;
 	for (uint32_t i = 0; i < tasks->count; i++) {
 		free(tasks->tasks[i]->sub);

@@ -40,10 +40,10 @@ struct gt_text_names {
 int gt_text_names_create(const struct gt_sink *sink, struct gt_text_names **out)
 {
 	*out = calloc(1, sizeof(**out));
-	if (!*out)
+	if (*out == NULL)
 		return GT_ENOMEM;
 	(*out)->sink = sink;
-	return GT_OK;
+	return 0;
 }
 
 /* ---- functions ---- */
@@ -54,7 +54,8 @@ static struct name *place_of(const struct gt_text_names *names, const char *text
 
 	for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
 		struct name *name = &names->functions[at];
-		if (!name->text || (name->bytes == bytes && memcmp(name->text, text, bytes) == 0))
+		if (name->text == NULL ||
+		    (name->bytes == bytes && memcmp(name->text, text, bytes) == 0))
 			return name;
 	}
 }
@@ -65,15 +66,15 @@ static int grow(struct gt_text_names *names)
 	uint32_t old_room = names->room, room = old_room ? old_room * 2 : 1024;
 	struct name *bigger = calloc(room, sizeof(*bigger));
 
-	if (!bigger)
+	if (bigger == NULL)
 		return GT_ENOMEM;
 	names->functions = bigger;
 	names->room = room;
 	for (uint32_t i = 0; i < old_room; i++)
-		if (old[i].text)
+		if (old[i].text != NULL)
 			*place_of(names, old[i].text, old[i].bytes) = old[i];
 	free(old);
-	return GT_OK;
+	return 0;
 }
 
 uint64_t gt_text_names_address(uint32_t number)
@@ -83,16 +84,17 @@ uint64_t gt_text_names_address(uint32_t number)
 
 static int add_pending(struct gt_text_names *names, const char *text, uint32_t number)
 {
-	char *name = strdup(text), *open = name ? strstr(name, " [") : NULL, *object;
-	bool has_object = open && name[strlen(name) - 1] == ']';
+	char *name = strdup(text), *open = name != NULL ? strstr(name, " [") : NULL, *object;
+	bool has_object = open != NULL && name[strlen(name) - 1] == ']';
 
-	object = name ? strdup(has_object ? open + 1 : "") : NULL;
+	object = name != NULL ? strdup(has_object ? open + 1 : "") : NULL;
 	if (has_object)
 		*open = '\0';
 	/* the sink gets the functions of one object at a time */
-	if (!object || ((names->pending_count == PENDING_MAX ||
-			 (names->pending_count && strcmp(names->pending[0].object, object) != 0)) &&
-			gt_text_names_flush(names) != GT_OK)) {
+	if (object == NULL ||
+	    ((names->pending_count == PENDING_MAX ||
+	      (names->pending_count && strcmp(names->pending[0].object, object) != 0)) &&
+	     gt_text_names_flush(names) != 0)) {
 		free(name);
 		free(object);
 		return GT_ENOMEM;
@@ -103,20 +105,20 @@ static int add_pending(struct gt_text_names *names, const char *text, uint32_t n
 		.address = gt_text_names_address(number),
 		.size = ADDRESS_STEP,
 	};
-	return GT_OK;
+	return 0;
 }
 
 uint32_t gt_text_names_number(struct gt_text_names *names, const char *text, size_t bytes)
 {
 	if (bytes > NAME_MAX_LEN)
 		bytes = NAME_MAX_LEN;
-	if (names->used * 2 >= names->room && grow(names) != GT_OK)
+	if (names->used * 2 >= names->room && grow(names) != 0)
 		return 0;
 	struct name *name = place_of(names, text, bytes);
-	if (name->text)
+	if (name->text != NULL)
 		return name->number;
 	char *copy = names->used < FUNCTIONS_MAX ? strndup(text, bytes) : NULL;
-	if (!copy || add_pending(names, copy, names->used + 1) != GT_OK) {
+	if (copy == NULL || add_pending(names, copy, names->used + 1) != 0) {
 		free(copy);
 		return 0;
 	}
@@ -127,7 +129,7 @@ uint32_t gt_text_names_number(struct gt_text_names *names, const char *text, siz
 int gt_text_names_flush(struct gt_text_names *names)
 {
 	uint32_t count = names->pending_count;
-	int error = GT_OK;
+	int error = 0;
 
 	if (count)
 		error = names->sink->functions(names->sink->data, 0,
@@ -161,7 +163,7 @@ static void keep(struct gt_text_names *names, const char *begin, const char *end
 	int bytes = snprintf(number, sizeof(number), "-%lld", (long long)pid);
 	const char *dash = memmem(*from, (size_t)(end - *from), number, (size_t)bytes), *first;
 
-	if (!dash || pid <= 0 || pid >= INT32_MAX)
+	if (dash == NULL || pid <= 0 || pid >= INT32_MAX)
 		return;
 	*from = dash + bytes;
 	for (first = dash; first > begin && first[-1] != ')' && first[-1] != '|' &&
@@ -201,7 +203,7 @@ const char *gt_text_names_task(const struct gt_text_names *names, uint32_t tid)
 
 void gt_text_names_destroy(struct gt_text_names *names)
 {
-	if (!names)
+	if (names == NULL)
 		return;
 	names->sink = NULL;
 	for (uint32_t i = 0; i < names->pending_count; i++) {

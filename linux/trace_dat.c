@@ -53,7 +53,7 @@ struct input {
 static int open_input(const char *path, struct input *input, struct gt_message *message)
 {
 	input->handles[0] = tracecmd_open(path, TRACECMD_FL_LOAD_NO_PLUGINS);
-	if (!input->handles[0])
+	if (input->handles[0] == NULL)
 		return gt_fail(message, GT_EFORMAT,
 			       "'%s': trace-cmd's library cannot read it: cut off, damaged, of a "
 			       "newer version, or a text of a latency tracer",
@@ -63,10 +63,10 @@ static int open_input(const char *path, struct input *input, struct gt_message *
 	for (int i = 0; i < instances && input->count < INSTANCES_MAX; i++) {
 		struct tracecmd_input *handle =
 			tracecmd_buffer_instance_handle(input->handles[0], i);
-		if (handle)
+		if (handle != NULL)
 			input->handles[input->count++] = handle;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static void close_input(struct input *input)
@@ -84,7 +84,7 @@ static int find_tracer(struct input *input, bool by_library, enum graftrace_trac
 	int error = gt_dat_records_create(input->handles, input->count, by_library, &source);
 
 	*tracer = GRAFTRACE_TRACER_NOP;
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	while (*tracer == GRAFTRACE_TRACER_NOP &&
 	       (error = gt_dat_records_next(source, &record)) > 0) {
@@ -95,7 +95,7 @@ static int find_tracer(struct input *input, bool by_library, enum graftrace_trac
 			*tracer = GRAFTRACE_TRACER_FUNCTION;
 	}
 	gt_dat_records_destroy(source);
-	return error < 0 ? error : GT_OK;
+	return error < 0 ? error : 0;
 }
 
 static bool is_one(double ns)
@@ -115,7 +115,7 @@ static struct gt_clock clock_of(struct input *input)
 
 	/* a clock in nanoseconds is recognised soon; another one is measured over all of these
 	 * records */
-	for (uint32_t i = 0; record && i < CLOCK_RECORDS; i++) {
+	for (uint32_t i = 0; record != NULL && i < CLOCK_RECORDS; i++) {
 		uint64_t end = gt_linux_end_of(tep, record);
 		if (end && !first_end) {
 			first = record->ts;
@@ -140,11 +140,11 @@ static int take_all(struct input *input, bool by_library, struct gt_linux_record
 	struct tep_record *record;
 	int error = gt_dat_records_create(input->handles, input->count, by_library, &source);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	while ((error = gt_dat_records_next(source, &record)) > 0) {
 		error = gt_linux_records_take(records, record);
-		if (error != GT_OK)
+		if (error != 0)
 			break;
 	}
 	gt_dat_records_destroy(source);
@@ -166,13 +166,13 @@ static int convert_records(struct input *input, bool by_library, enum graftrace_
 	};
 	int error = gt_linux_records_create(&options, &records);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	error = take_all(input, by_library, records);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_linux_records_finish(records, &totals);
 	gt_linux_records_destroy(records);
-	if (error != GT_OK)
+	if (error != 0)
 		return gt_fail(message, error, "%s", gt_file_writer_error(writer));
 	struct gt_file_writer_totals end = {
 		.words = totals.tasks.words,
@@ -198,10 +198,10 @@ static int convert_by(const char *path, const char *to, bool by_library,
 	enum graftrace_tracer tracer;
 	int error = open_input(path, &input, message);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	error = find_tracer(&input, by_library, &tracer);
-	if (error != GT_OK) {
+	if (error != 0) {
 		close_input(&input);
 		return error;
 	}
@@ -210,7 +210,7 @@ static int convert_by(const char *path, const char *to, bool by_library,
 	/* libtracecmd cannot go back to the beginning */
 	close_input(&input);
 	error = open_input(path, &input, message);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	struct gt_recording_info about = { .made_by = "trace-cmd" };
 	struct gt_file_writer_options options = {
@@ -224,7 +224,7 @@ static int convert_by(const char *path, const char *to, bool by_library,
 		.like = &about,
 	};
 	error = gt_file_writer_create(&options, &writer, message);
-	if (error == GT_OK) {
+	if (error == 0) {
 		gt_file_writer_set_pressure(writer, 50);
 		error = convert_records(&input, by_library, tracer, &clock, writer, notes, message);
 	}

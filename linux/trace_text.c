@@ -71,7 +71,7 @@ static int grow_threads(struct text *text)
 
 	text->thread_count = old_count ? old_count * 2 : 256;
 	text->threads = calloc(text->thread_count, sizeof(*text->threads));
-	if (!text->threads) {
+	if (text->threads == NULL) {
 		text->threads = old;
 		text->thread_count = old_count;
 		return GT_ENOMEM;
@@ -80,12 +80,12 @@ static int grow_threads(struct text *text)
 		if (old[i].tid)
 			*place_of(text, old[i].tid) = old[i];
 	free(old);
-	return GT_OK;
+	return 0;
 }
 
 static struct thread *find_thread(struct text *text, uint32_t tid)
 {
-	if (text->thread_used * 2 >= text->thread_count && grow_threads(text) != GT_OK)
+	if (text->thread_used * 2 >= text->thread_count && grow_threads(text) != 0)
 		return NULL;
 	struct thread *thread = place_of(text, tid);
 	if (!thread->tid) {
@@ -119,7 +119,7 @@ static struct thread *begin(struct text *text, const struct gt_text_line *line,
 	uint32_t cpu = cpu_of(line);
 	struct thread *thread = find_thread(text, tid_of(text, line));
 
-	if (!thread) {
+	if (thread == NULL) {
 		text->error = GT_ENOMEM;
 		return NULL;
 	}
@@ -163,7 +163,7 @@ static bool set_depth(struct thread *thread, uint32_t depth)
 	if (depth >= thread->room) {
 		uint32_t room = depth + 32;
 		struct call *calls = realloc(thread->calls, room * sizeof(*calls));
-		if (!calls)
+		if (calls == NULL)
 			return false;
 		thread->calls = calls;
 		thread->room = room;
@@ -179,9 +179,10 @@ static void enter(struct text *text, const struct gt_text_line *line)
 	struct gt_tasks_moment moment;
 	struct thread *thread = begin(text, line, &moment);
 	uint32_t function = gt_text_names_number(text->names, line->name, line->name_len);
-	uint32_t depth = thread ? depth_of(line, thread->depth) : 0;
+	uint32_t depth = thread != NULL ? depth_of(line, thread->depth) : 0;
 
-	if (!thread || !function || depth + 1 >= DEPTH_MAX || !set_depth(thread, depth + 1)) {
+	if (thread == NULL || !function || depth + 1 >= DEPTH_MAX ||
+	    !set_depth(thread, depth + 1)) {
 		text->error = depth + 1 >= DEPTH_MAX ? text->error : GT_ENOMEM;
 		return;
 	}
@@ -193,33 +194,33 @@ static void leave(struct text *text, const struct gt_text_line *line)
 {
 	struct gt_tasks_moment moment;
 	struct thread *thread = begin(text, line, &moment);
-	uint32_t depth = thread && thread->depth ? depth_of(line, thread->depth - 1) : 0;
+	uint32_t depth = thread != NULL && thread->depth ? depth_of(line, thread->depth - 1) : 0;
 	uint32_t function = 0;
 
-	if (!thread)
+	if (thread == NULL)
 		return;
 	if (!thread->depth)
 		depth = depth_of(line, 0);
 	const struct call *call = depth < thread->depth && thread->calls[depth].function
 					  ? &thread->calls[depth]
 					  : NULL;
-	if (line->name)
+	if (line->name != NULL)
 		function = gt_text_names_number(text->names, line->name, line->name_len);
-	if (call && (!function || function == call->function))
+	if (call != NULL && (!function || function == call->function))
 		function = call->function;
 	else
 		call = NULL;
 	if (!function) /* the end of a call without a name */
 		return;
-	moment.clock = call ? call->start + line->duration_ns : moment.clock;
-	if (!call && moment.clock <= line->duration_ns)
+	moment.clock = call != NULL ? call->start + line->duration_ns : moment.clock;
+	if (call == NULL && moment.clock <= line->duration_ns)
 		moment.clock = line->duration_ns + 1;
 	if (moment.clock < thread->clock)
 		moment.clock = thread->clock;
 	struct gt_tasks_return end = {
 		.function = function,
 		.depth = depth,
-		.start = call ? call->start : moment.clock - line->duration_ns,
+		.start = call != NULL ? call->start : moment.clock - line->duration_ns,
 		.duration = line->duration_ns,
 	};
 	advance(text, thread, line, moment.clock);
@@ -235,7 +236,7 @@ static void take_leaf(struct text *text, const struct gt_text_line *line)
 	struct gt_text_line end = *line;
 
 	enter(text, line);
-	if (text->error != GT_OK)
+	if (text->error != 0)
 		return;
 	end.time_ns = GT_TEXT_NO_TIME;
 	leave(text, &end);
@@ -257,7 +258,7 @@ static bool take_function(struct text *text, struct gt_tasks_moment *moment, con
 		for (at += sizeof(prefix) - 1; at < end && *at == ' ';)
 			at++;
 	arrow = memmem(at, (size_t)(end - at), " <-", 3);
-	if (!arrow || memchr(at, ':', (size_t)(arrow - at)))
+	if (arrow == NULL || memchr(at, ':', (size_t)(arrow - at)) != NULL)
 		return false;
 	for (name = arrow + 3; name < end && (*name == '-' || *name == ' ');)
 		name++;
@@ -283,9 +284,9 @@ static void take_event(struct text *text, const struct gt_text_line *line, const
 	struct gt_tasks_moment moment;
 	struct thread *thread = begin(text, line, &moment);
 
-	if (!thread)
+	if (thread == NULL)
 		return;
-	if (at && line->event < 0) { /* a comment in function_graph's text */
+	if (at != NULL && line->event < 0) { /* a comment in function_graph's text */
 		at += 3;
 		if (end - at >= 2 && end[-1] == '/' && end[-2] == '*')
 			end = trim(at, end - 2);
@@ -307,7 +308,7 @@ static void take_loss(struct text *text, const struct gt_text_line *line)
 	struct thread *thread = begin(text, line, &moment);
 
 	text->lost_marks += line->lost == 0;
-	if (thread)
+	if (thread != NULL)
 		text->error = gt_tasks_lost(text->tasks, &moment, line->lost);
 }
 
@@ -372,10 +373,10 @@ static int each_line(struct text *text, FILE *file,
 	size_t room = 0;
 	ssize_t bytes;
 
-	while (text->error == GT_OK && (bytes = getline(&line, &room, file)) >= 0)
+	while (text->error == 0 && (bytes = getline(&line, &room, file)) >= 0)
 		take(text, line, (size_t)bytes - (bytes && line[bytes - 1] == '\n'));
 	free(line);
-	return text->error != GT_OK ? text->error : ferror(file) ? GT_EIO : GT_OK;
+	return text->error != 0 ? text->error : ferror(file) ? GT_EIO : 0;
 }
 
 /* ---- the recording ---- */
@@ -409,15 +410,15 @@ static int write_recording(struct text *text, FILE *file, struct gt_file_writer 
 	struct gt_tasks_totals totals = { 0 };
 	int error = gt_text_names_create(options.sink, &text->names);
 
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tasks_create(&options, &text->tasks);
-	if (error == GT_OK)
+	if (error == 0)
 		error = each_line(text, file, take_line);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_text_names_flush(text->names);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tasks_finish(text->tasks, &totals);
-	if (error != GT_OK)
+	if (error != 0)
 		return gt_fail(message, error, "%s",
 			       error == GT_EIO ? strerror(errno) : gt_file_writer_error(writer));
 	struct gt_file_writer_totals end = {
@@ -461,23 +462,23 @@ static int convert_file(struct text *text, FILE *file, const char *to, struct gt
 
 	text->running = malloc(CPUS_MAX * sizeof(*text->running));
 	text->clocks = calloc(CPUS_MAX, sizeof(*text->clocks));
-	if (!text->running || !text->clocks)
+	if (text->running == NULL || text->clocks == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < CPUS_MAX; i++)
 		text->running[i] = -1;
 	error = each_line(text, file, look_at_line);
-	if (error == GT_OK && !text->understood) {
+	if (error == 0 && !text->understood) {
 		gt_message_set(message, "no line of it is one of a trace");
 		error = GT_EFORMAT;
 	}
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	rewind(file);
 	options.tracer = text->has_graph       ? GRAFTRACE_TRACER_FUNCTION_GRAPH
 			 : text->has_functions ? GRAFTRACE_TRACER_FUNCTION
 					       : GRAFTRACE_TRACER_NOP;
 	error = gt_file_writer_create(&options, &writer, message);
-	if (error == GT_OK)
+	if (error == 0)
 		error = write_recording(text, file, writer, notes, message);
 	gt_file_writer_destroy(writer);
 	return error;
@@ -487,9 +488,9 @@ static int convert(const char *path, const char *to, struct gt_linux_notes *note
 		   struct gt_message *message)
 {
 	FILE *file = fopen(path, "re");
-	struct text text = { .error = GT_OK };
+	struct text text = { .error = 0 };
 
-	if (!file)
+	if (file == NULL)
 		return gt_fail(message, GT_EIO, "cannot open '%s': %s", path, strerror(errno));
 	int error = convert_file(&text, file, to, notes, message);
 	close_text(&text);
@@ -505,17 +506,18 @@ bool gt_is_trace_text_path(const char *path)
 	char bytes[512];
 	bool found = false;
 
-	for (int i = 0; file && !found && i < LOOK_LINES && fgets(bytes, sizeof(bytes), file);
+	for (int i = 0;
+	     file != NULL && !found && i < LOOK_LINES && fgets(bytes, sizeof(bytes), file) != NULL;
 	     i++) {
 		struct gt_text_line line;
 		size_t count = strcspn(bytes, "\n");
-		if (memchr(bytes, '\0', count) || (i == 0 && !count && bytes[0] != '\n'))
+		if (memchr(bytes, '\0', count) != NULL || (i == 0 && !count && bytes[0] != '\n'))
 			break;
 		gt_text_line_parse(bytes, count, &line);
 		found = line.kind != GT_TEXT_OTHER && line.kind != GT_TEXT_BLANK &&
 			line.kind != GT_TEXT_HEADER;
 	}
-	if (file)
+	if (file != NULL)
 		fclose(file);
 	return found;
 }

@@ -37,7 +37,7 @@ static void tell(const struct gt_kernel_options *options, const char *format, ..
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (options->note)
+	if (options->note != NULL)
 		options->note(options->note_data, text);
 }
 
@@ -49,7 +49,7 @@ static int find_tracefs(struct gt_message *message)
 
 	errno = 0;
 	directory = tracefs_tracing_dir();
-	if (!directory || access(directory, F_OK) != 0) {
+	if (directory == NULL || access(directory, F_OK) != 0) {
 		gt_message_set(
 			message,
 			"the kernel cannot be recorded: there is no tracefs here%s%s; 'mount "
@@ -58,11 +58,11 @@ static int find_tracefs(struct gt_message *message)
 		return errno == EPERM || errno == EACCES ? GT_EPERM : GT_ENOENT;
 	}
 	char *file = tracefs_get_tracing_file("instances");
-	bool permitted = file && access(file, W_OK | X_OK) == 0;
+	bool permitted = file != NULL && access(file, W_OK | X_OK) == 0;
 	int number = errno;
 	tracefs_put_tracing_file(file);
 	if (permitted)
-		return GT_OK;
+		return 0;
 	return gt_fail(message, GT_EPERM,
 		       "the kernel cannot be recorded: %s/instances: %s; root may", directory,
 		       strerror(number));
@@ -74,18 +74,18 @@ static int make_instance(struct gt_kernel_tracer *tracer, struct gt_message *mes
 
 	snprintf(name, sizeof(name), GT_KERNEL_INSTANCE "%d", (int)getpid());
 	tracer->instance = tracefs_instance_create(name);
-	if (!tracer->instance) {
+	if (tracer->instance == NULL) {
 		gt_message_set(message, "the kernel cannot be recorded: no instance of tracefs: %s",
 			       strerror(errno));
 		return errno == EPERM || errno == EACCES ? GT_EPERM : GT_EIO;
 	}
 	tracefs_trace_off(tracer->instance);
-	return GT_OK;
+	return 0;
 }
 
 static void drop_instance(struct gt_kernel_tracer *tracer)
 {
-	if (!tracer->instance)
+	if (tracer->instance == NULL)
 		return;
 	gt_kernel_remove_instance(tracefs_instance_get_name(tracer->instance));
 	tracefs_instance_free(tracer->instance);
@@ -97,7 +97,8 @@ static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 {
 	char *current = gt_kernel_get(NULL, "current_tracer");
 	char *events = gt_kernel_get(NULL, "set_event");
-	bool is_free = current && strcmp(current, "nop") == 0 && (!events || !*events);
+	bool is_free =
+		current != NULL && strcmp(current, "nop") == 0 && (events == NULL || !*events);
 
 	free(current);
 	free(events);
@@ -116,7 +117,7 @@ static int take_top(struct gt_kernel_tracer *tracer, struct gt_message *message)
 	tracer->is_top = true;
 	tracefs_trace_off(NULL);
 	gt_kernel_clear_top();
-	return GT_OK;
+	return 0;
 }
 
 /* GT_ENODEV: the instance has no such file, the top may. */
@@ -135,7 +136,7 @@ static int apply(struct gt_kernel_tracer *tracer, const struct gt_kernel_setting
 	snprintf(word, sizeof(word), "%.500s%s", setting->value, is_list ? " " : "");
 	if ((is_list ? tracefs_instance_file_append(tracer->instance, setting->file, word)
 		     : tracefs_instance_file_write(tracer->instance, setting->file, word)) >= 0)
-		return GT_OK;
+		return 0;
 	return gt_fail(message, GT_EINVAL, "%s of the kernel does not take '%s': %s", setting->file,
 		       setting->value,
 		       errno == EINVAL && is_list ? "no function is called so" : strerror(errno));
@@ -148,12 +149,12 @@ static int apply_all(struct gt_kernel_tracer *tracer, const struct gt_kernel_opt
 		int error = apply(tracer, &options->settings[i], message);
 		if (error == GT_ENODEV) {
 			error = take_top(tracer, message);
-			return error == GT_OK ? apply_all(tracer, options, message) : error;
+			return error == 0 ? apply_all(tracer, options, message) : error;
 		}
-		if (error != GT_OK)
+		if (error != 0)
 			return error;
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* The settings come first: when the tracer starts, the kernel patches each function that is not
@@ -162,21 +163,21 @@ static int set_tracer(struct gt_kernel_tracer *tracer, const char *name,
 		      const struct gt_kernel_options *options, struct gt_message *message)
 {
 	int set = apply_all(tracer, options, message);
-	if (set != GT_OK)
+	if (set != 0)
 		return set;
 	int error = gt_kernel_put(tracer, "current_tracer", name);
 
 	if (error == -EINVAL && tracefs_tracer_available(tracefs_tracing_dir(), name) &&
 	    !tracer->is_top) {
 		set = take_top(tracer, message);
-		if (set == GT_OK)
+		if (set == 0)
 			set = apply_all(tracer, options, message);
-		if (set != GT_OK)
+		if (set != 0)
 			return set;
 		error = gt_kernel_put(tracer, "current_tracer", name);
 	}
 	if (error == 0)
-		return GT_OK;
+		return 0;
 	return gt_fail(message, GT_ENOTSUP, "this kernel %s the tracer %s%s%s",
 		       error == -EINVAL ? "does not have" : "refuses", name,
 		       error == -EINVAL ? "" : ": ", error == -EINVAL ? "" : strerror(-error));
@@ -197,9 +198,10 @@ static bool has_addresses(void)
 	char line[512];
 	bool found = false;
 
-	for (int i = 0; file && !found && i < 64 && fgets(line, sizeof(line), file); i++)
+	for (int i = 0; file != NULL && !found && i < 64 && fgets(line, sizeof(line), file) != NULL;
+	     i++)
 		found = strtoull(line, NULL, 16) != 0;
-	if (file)
+	if (file != NULL)
 		fclose(file);
 	return found;
 }
@@ -232,26 +234,26 @@ static int choose_tracer(struct gt_kernel_tracer *tracer, const struct gt_kernel
 	int error = GT_ENOTSUP;
 
 	if (what == GT_KERNEL_EVENTS)
-		return GT_OK;
+		return 0;
 	if (what != GT_KERNEL_FUNCTIONS)
 		error = set_tracer(tracer, "function_graph", options, message);
 	if (error == GT_EINVAL)
 		return error;
-	if (error != GT_OK && what != GT_KERNEL_GRAPH) {
+	if (error != 0 && what != GT_KERNEL_GRAPH) {
 		struct gt_message first = *message;
 		error = set_tracer(tracer, "function", options, message);
-		if (error == GT_OK && has_threshold(options))
+		if (error == 0 && has_threshold(options))
 			return gt_fail(message, GT_ENOTSUP,
 				       "a threshold needs function_graph, and %s", first.text);
-		if (error == GT_OK && what == GT_KERNEL_BEST)
+		if (error == 0 && what == GT_KERNEL_BEST)
 			tell(options, "%s: only entries of functions are recorded", first.text);
 	}
-	tracer->has_functions = error == GT_OK;
-	if (error != GT_OK && what == GT_KERNEL_BEST) {
+	tracer->has_functions = error == 0;
+	if (error != 0 && what == GT_KERNEL_BEST) {
 		tell(options, "%s: only events are recorded", message->text);
-		error = GT_OK;
+		error = 0;
 	}
-	if (tracer->is_top && error == GT_OK)
+	if (tracer->is_top && error == 0)
 		tell(options, "this kernel has function_graph at the top of tracefs only, which is "
 			      "taken for this recording and put back after it");
 	if (tracer->has_functions && !has_addresses())
@@ -279,16 +281,19 @@ static int enable(struct gt_kernel_tracer *tracer, const char *word)
 {
 	const char *colon = strchr(word, ':');
 	char system[256], event[256];
-	const char *first = expression_of(word, colon ? (size_t)(colon - word) : strlen(word),
-					  system, sizeof(system));
+	const char *first =
+		expression_of(word, colon != NULL ? (size_t)(colon - word) : strlen(word), system,
+			      sizeof(system));
 	const char *second =
-		colon ? expression_of(colon + 1, strlen(colon + 1), event, sizeof(event)) : NULL;
+		colon != NULL ? expression_of(colon + 1, strlen(colon + 1), event, sizeof(event))
+			      : NULL;
 
 	if (tracefs_event_enable(tracer->instance, first, second) == 0)
-		return GT_OK;
+		return 0;
 	/* a single word is a system's name, or an event's */
-	return !colon && tracefs_event_enable(tracer->instance, NULL, first) == 0 ? GT_OK
-										  : GT_EINVAL;
+	return colon == NULL && tracefs_event_enable(tracer->instance, NULL, first) == 0
+		       ? 0
+		       : GT_EINVAL;
 }
 
 bool gt_kernel_has_event(const char *word)
@@ -300,14 +305,15 @@ bool gt_kernel_has_event(const char *word)
 	if (strcspn(word, "*?[!/") != strlen(word) || strlen(word) > 200 || !*word)
 		return false;
 	snprintf(file, sizeof(file), "events/%s", word);
-	if (colon)
+	if (colon != NULL)
 		file[strlen("events/") + (size_t)(colon - word)] = '/';
-	if (!tracefs_tracing_dir())
+	if (tracefs_tracing_dir() == NULL)
 		return false;
 	found = tracefs_dir_exists(NULL, file);
-	if (!found && !colon) {
+	if (!found && colon == NULL) {
 		char **systems = tracefs_event_systems(NULL);
-		for (char **system = systems; system && *system && !found; system++) {
+		for (char **system = systems; system != NULL && *system != NULL && !found;
+		     system++) {
 			snprintf(file, sizeof(file), "events/%.80s/%s", *system, word);
 			found = tracefs_dir_exists(NULL, file);
 		}
@@ -322,23 +328,24 @@ static int enable_events(struct gt_kernel_tracer *tracer, const char *const *eve
 	/* events that tell why a task was off the CPU; a kernel may lack some */
 	enable(tracer, "sched:sched_switch");
 	enable(tracer, "sched:sched_waking");
-	if ((!events || !*events) && !tracer->has_functions && enable(tracer, "syscalls") != GT_OK)
+	if ((events == NULL || *events == NULL) && !tracer->has_functions &&
+	    enable(tracer, "syscalls") != 0)
 		enable(tracer, "raw_syscalls");
-	for (; events && *events; events++) {
-		if (enable(tracer, *events) == GT_OK)
+	for (; events != NULL && *events != NULL; events++) {
+		if (enable(tracer, *events) == 0)
 			continue;
 		return gt_fail(message, GT_EINVAL,
 			       "this kernel has no event '%s' (available_events lists them)",
 			       *events);
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int set_clock(struct gt_kernel_tracer *tracer, struct gt_message *message)
 {
 	tracer->is_tsc = gt_kernel_put(tracer, "trace_clock", "x86-tsc") == 0;
 	if (tracer->is_tsc || gt_kernel_put(tracer, "trace_clock", "mono") == 0)
-		return GT_OK;
+		return 0;
 	return gt_fail(message, GT_EIO, "the kernel's clocks cannot be set: %s", strerror(errno));
 }
 
@@ -350,13 +357,13 @@ static void add_threads(struct gt_kernel_tracer *tracer, const char *file, int32
 	DIR *directory = opendir(path);
 	struct dirent *entry;
 
-	while (directory && (entry = readdir(directory)) != NULL) {
+	while (directory != NULL && (entry = readdir(directory)) != NULL) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		snprintf(number, sizeof(number), "%.20s ", entry->d_name);
 		tracefs_instance_file_append(tracer->instance, file, number);
 	}
-	if (directory)
+	if (directory != NULL)
 		closedir(directory);
 }
 
@@ -393,7 +400,7 @@ static int open_pipes(struct gt_kernel_tracer *tracer, struct gt_message *messag
 	tracer->cpu_count = cpus < 1 ? 1 : cpus > CPUS_MAX ? CPUS_MAX : (int)cpus;
 	tracer->pipes = malloc((size_t)tracer->cpu_count * sizeof(int));
 	tracer->pages = malloc(TAKE_BYTES);
-	if (!tracer->pipes || !tracer->pages) {
+	if (tracer->pipes == NULL || tracer->pages == NULL) {
 		tracer->cpu_count = 0;
 		return GT_ENOMEM;
 	}
@@ -406,7 +413,7 @@ static int open_pipes(struct gt_kernel_tracer *tracer, struct gt_message *messag
 		opened += tracer->pipes[cpu] >= 0;
 	}
 	if (opened)
-		return GT_OK;
+		return 0;
 	return gt_fail(message, GT_EIO, "the kernel's ring cannot be read: %s", strerror(errno));
 }
 
@@ -414,43 +421,43 @@ int gt_kernel_tracer_create(const struct gt_kernel_options *options, struct gt_k
 			    struct gt_message *message)
 {
 	struct gt_kernel_tracer *tracer = calloc(1, sizeof(*tracer));
-	int error = tracer ? find_tracefs(message) : GT_ENOMEM;
+	int error = tracer != NULL ? find_tracefs(message) : GT_ENOMEM;
 
 	*out = NULL;
-	if (error == GT_OK) {
+	if (error == 0) {
 		gt_kernel_clean_up();
 		error = make_instance(tracer, message);
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		error = set_clock(tracer, message);
-	if (error == GT_OK) {
+	if (error == 0) {
 		look_for(tracer);
 		gt_kernel_measure_clock(tracer);
 		error = choose_tracer(tracer, options, message);
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		error = set_clock(tracer, message);
-	if (error == GT_OK)
+	if (error == 0)
 		error = enable_events(tracer, options->events, message);
-	if (error == GT_OK) {
+	if (error == 0) {
 		tracefs_instance_set_buffer_size(tracer->instance, BUFFER_KB, -1);
 		tracefs_instance_file_clear(tracer->instance, "trace");
 		tracer->whole_system = options->whole_system;
 		set_pids(tracer, options);
 		error = open_pipes(tracer, message);
 	}
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_kernel_tracer_destroy(tracer);
 		return error;
 	}
 	*out = tracer;
-	return GT_OK;
+	return 0;
 }
 
 int gt_kernel_tracer_start(struct gt_kernel_tracer *tracer, struct gt_message *message)
 {
 	if (tracefs_trace_on(tracer->instance) == 0)
-		return GT_OK;
+		return 0;
 	return gt_fail(message, GT_EIO, "the kernel's tracer cannot be switched on: %s",
 		       strerror(errno));
 }
@@ -481,10 +488,10 @@ static bool is_full(const struct gt_kernel_tracer *tracer, const uint8_t *page)
 static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_writer *writer)
 {
 	size_t held = 0;
-	int error = GT_OK;
+	int error = 0;
 
 	/* bounded: a system that records faster than we write must not keep us here */
-	for (size_t taken = 0; tracer->pipes[cpu] >= 0 && error == GT_OK && taken < TAKE_MAX;
+	for (size_t taken = 0; tracer->pipes[cpu] >= 0 && error == 0 && taken < TAKE_MAX;
 	     taken += tracer->page_bytes) {
 		if (held + tracer->page_bytes > TAKE_BYTES) {
 			error = gt_file_writer_kernel_pages(writer, (uint32_t)cpu, tracer->pages,
@@ -503,7 +510,7 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 		    !is_full(tracer, tracer->pages + held - tracer->page_bytes))
 			break;
 	}
-	if (error == GT_OK && held)
+	if (error == 0 && held)
 		error = gt_file_writer_kernel_pages(writer, (uint32_t)cpu, tracer->pages, held,
 						    tracer->page_bytes);
 	return error;
@@ -511,16 +518,16 @@ static int take_cpu(struct gt_kernel_tracer *tracer, int cpu, struct gt_file_wri
 
 int gt_kernel_tracer_take(struct gt_kernel_tracer *tracer, struct gt_file_writer *writer)
 {
-	int error = GT_OK;
+	int error = 0;
 
-	for (int cpu = 0; cpu < tracer->cpu_count && error == GT_OK; cpu++)
+	for (int cpu = 0; cpu < tracer->cpu_count && error == 0; cpu++)
 		error = take_cpu(tracer, cpu, writer);
 	return error;
 }
 
 void gt_kernel_tracer_destroy(struct gt_kernel_tracer *tracer)
 {
-	if (!tracer)
+	if (tracer == NULL)
 		return;
 	for (int cpu = 0; cpu < tracer->cpu_count; cpu++)
 		if (tracer->pipes[cpu] >= 0)

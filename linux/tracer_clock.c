@@ -72,7 +72,7 @@ static uint32_t marker_of(const char *data, int bytes)
 	uint32_t number = 0;
 	bool has_digit = false;
 
-	if (!text)
+	if (text == NULL)
 		return UINT32_MAX;
 	for (text += strlen(TEXT); text < data + bytes && *text >= '0' && *text <= '9'; text++) {
 		number = number * 10 + (uint32_t)(*text - '0');
@@ -97,7 +97,7 @@ static void take_page(struct kbuffer *kbuffer, void *page, const struct pair *pa
 			     ? kbuffer_read_event(kbuffer, &clock)
 			     : NULL;
 
-	for (; data; data = kbuffer_next_event(kbuffer, &clock)) {
+	for (; data != NULL; data = kbuffer_next_event(kbuffer, &clock)) {
 		uint32_t number = marker_of(data, kbuffer_event_size(kbuffer));
 		if (number == UINT32_MAX)
 			continue;
@@ -119,7 +119,8 @@ static void read_cpu(struct gt_kernel_tracer *tracer, long cpu, const struct pai
 	snprintf(file, sizeof(file), "per_cpu/cpu%ld/trace_pipe_raw", cpu);
 	int fd = tracefs_instance_file_open(tracer->instance, file,
 					    O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	while (fd >= 0 && kbuffer && page && read(fd, page, (size_t)sysconf(_SC_PAGESIZE)) > 0)
+	while (fd >= 0 && kbuffer != NULL && page != NULL &&
+	       read(fd, page, (size_t)sysconf(_SC_PAGESIZE)) > 0)
 		take_page(kbuffer, page, pairs, bounds);
 	if (fd >= 0)
 		close(fd);
@@ -194,5 +195,5 @@ int gt_kernel_tracer_set_apart(struct gt_kernel_tracer *tracer, const struct gt_
 	clock.error_ns = ns_of(tracer, clock.error);
 	clock.exchanges = apart->exchanges;
 	tracer->clock = clock;
-	return writer ? gt_kernel_keep_clock(tracer, writer, true) : GT_OK;
+	return writer != NULL ? gt_kernel_keep_clock(tracer, writer, true) : 0;
 }

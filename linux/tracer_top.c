@@ -40,7 +40,7 @@ char *gt_kernel_get(struct tracefs_instance *instance, const char *file)
 	int size;
 	char *text = tracefs_instance_file_read(instance, file, &size);
 
-	if (text && size > 0 && text[size - 1] == '\n')
+	if (text != NULL && size > 0 && text[size - 1] == '\n')
 		text[size - 1] = '\0';
 	return text;
 }
@@ -73,10 +73,10 @@ static void put_back(const char *file, const char *text)
 /* Selects the clock that is in brackets. */
 static void put_clock_back(const char *text)
 {
-	const char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
+	const char *open = strchr(text, '['), *close = open != NULL ? strchr(open, ']') : NULL;
 	char clock[32];
 
-	if (!close || (size_t)(close - open) > sizeof(clock))
+	if (close == NULL || (size_t)(close - open) > sizeof(clock))
 		return;
 	snprintf(clock, sizeof(clock), "%.*s", (int)(close - open - 1), open + 1);
 	tracefs_instance_file_write(NULL, "trace_clock", clock);
@@ -94,7 +94,7 @@ static void restore_top(FILE *state)
 		bool known = false;
 
 		line[strcspn(line, "\n")] = '\0';
-		if (!text)
+		if (text == NULL)
 			continue;
 		*text++ = '\0';
 		for (int i = 0; i < TOP_FILES; i++)
@@ -127,12 +127,12 @@ bool gt_kernel_save_top(void)
 		      0600);
 	FILE *state = fd >= 0 ? fdopen(fd, "w") : NULL;
 
-	if (!state)
+	if (state == NULL)
 		return false;
 	fprintf(state, "%d\n", (int)getpid());
 	for (int i = 0; i < TOP_FILES; i++) {
 		char *text = gt_kernel_get(NULL, top_files[i]);
-		for (char *at = text; at && *at; at++)
+		for (char *at = text; at != NULL && *at; at++)
 			*at = *at == '\n' ? '\1' : *at;
 		fprintf(state, "%s\t%s\n", top_files[i], text ? text : "");
 		free(text);
@@ -144,7 +144,7 @@ void gt_kernel_put_top_back(void)
 {
 	FILE *state = open_state();
 
-	if (!state)
+	if (state == NULL)
 		return;
 	restore_top(state);
 	fclose(state);
@@ -165,7 +165,7 @@ void gt_kernel_remove_instance(const char *name)
 {
 	struct tracefs_instance *instance = tracefs_instance_create(name);
 
-	if (!instance)
+	if (instance == NULL)
 		return;
 	tracefs_instance_file_write(instance, "tracing_on", "0");
 	tracefs_instance_file_write(instance, "events/enable", "0");
@@ -189,9 +189,9 @@ void gt_kernel_clean_up(void)
 	char owner[32] = "";
 
 	tracefs_instances_walk(remove_orphan, NULL);
-	if (!state)
+	if (state == NULL)
 		return;
-	bool orphan = fgets(owner, sizeof(owner), state) && !owner_lives(owner);
+	bool orphan = fgets(owner, sizeof(owner), state) != NULL && !owner_lives(owner);
 	fclose(state);
 	if (orphan)
 		gt_kernel_put_top_back();

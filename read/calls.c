@@ -67,7 +67,7 @@ int gt_calls_read(struct gt_target *target, bool no_sleep,
 	int result;
 
 	memset(report, 0, sizeof(*report));
-	if (!merge)
+	if (merge == NULL)
 		return GT_ENOMEM;
 	result = gt_merge_init(merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
 	if (result < 0)

@@ -96,10 +96,10 @@ static void fill_tables(void)
 struct gt_columns_decoder *gt_columns_decoder_create(void)
 {
 	struct gt_columns_decoder *decoder = malloc(sizeof(*decoder));
-	if (!decoder)
+	if (decoder == NULL)
 		return NULL;
 	decoder->zstd = ZSTD_createDCtx();
-	if (!decoder->zstd) {
+	if (decoder->zstd == NULL) {
 		free(decoder);
 		return NULL;
 	}
@@ -108,7 +108,7 @@ struct gt_columns_decoder *gt_columns_decoder_create(void)
 
 void gt_columns_decoder_destroy(struct gt_columns_decoder *decoder)
 {
-	if (!decoder)
+	if (decoder == NULL)
 		return;
 	ZSTD_freeDCtx(decoder->zstd);
 	free(decoder);
@@ -126,7 +126,7 @@ static int open_section(struct gt_columns_decoder *decoder, struct gt_columns_gr
 {
 	uint8_t *bytes = malloc((size_t)raw_bytes + SPARE_BYTES);
 
-	if (!bytes)
+	if (bytes == NULL)
 		return GT_ENOMEM;
 	group->section[which] = bytes;
 	group->bytes += raw_bytes + SPARE_BYTES;
@@ -164,7 +164,7 @@ static int open_meta(struct gt_columns_group *group, size_t meta_bytes, size_t c
 	/* Codes of one byte are then indexes without a check of the limit. */
 	size_t symbols = head.symbol_count + 2 > 256 ? head.symbol_count + 2 : 256;
 	group->symbols = malloc(symbols * sizeof(*group->symbols));
-	if (!group->symbols)
+	if (group->symbols == NULL)
 		return GT_ENOMEM;
 	group->bytes += symbols * sizeof(*group->symbols);
 	group->symbols[0] = (struct symbol){ 0, 0xffffffff, POP };
@@ -247,7 +247,7 @@ int gt_columns_open(struct gt_columns_decoder *decoder, const uint8_t *stored, s
 		return refuse(message, "a column has more bytes than the words can need");
 
 	struct gt_columns_group *group = calloc(1, sizeof(*group) + count * sizeof(struct place));
-	if (!group)
+	if (group == NULL)
 		return GT_ENOMEM;
 	group->count = count;
 	group->bytes = sizeof(*group) + count * sizeof(struct place);
@@ -385,7 +385,7 @@ int gt_columns_sub_buffer(const struct gt_columns_group *group, uint32_t index,
 
 void gt_columns_close(struct gt_columns_group *group)
 {
-	if (!group)
+	if (group == NULL)
 		return;
 	for (int i = 0; i < GRAFTRACE_SECTIONS; i++)
 		free(group->section[i]);

@@ -58,11 +58,11 @@ struct gt_columns_encoder {
 struct gt_columns_encoder *gt_columns_encoder_create(int level)
 {
 	struct gt_columns_encoder *encoder = calloc(1, sizeof(*encoder));
-	if (!encoder)
+	if (encoder == NULL)
 		return NULL;
 	encoder->level = level != 0 ? level : LEVEL_WORDS;
 	encoder->zstd = ZSTD_createCCtx();
-	if (!encoder->zstd) {
+	if (encoder->zstd == NULL) {
 		free(encoder);
 		return NULL;
 	}
@@ -71,7 +71,7 @@ struct gt_columns_encoder *gt_columns_encoder_create(int level)
 
 void gt_columns_encoder_destroy(struct gt_columns_encoder *encoder)
 {
-	if (!encoder)
+	if (encoder == NULL)
 		return;
 	ZSTD_freeCCtx(encoder->zstd);
 	free(encoder->literal);
@@ -117,8 +117,8 @@ static int make_room(struct gt_columns_encoder *encoder, size_t words, uint32_t 
 		encoder->clocks = malloc(size);
 		encoder->code_extra = malloc(size * 8);
 		encoder->clock_extra = malloc(size * 4);
-		if (!encoder->index || !encoder->codes || !encoder->clocks ||
-		    !encoder->code_extra || !encoder->clock_extra)
+		if (encoder->index == NULL || encoder->codes == NULL || encoder->clocks == NULL ||
+		    encoder->code_extra == NULL || encoder->clock_extra == NULL)
 			return GT_ENOMEM;
 		encoder->words_size = size;
 	}
@@ -126,14 +126,14 @@ static int make_room(struct gt_columns_encoder *encoder, size_t words, uint32_t 
 	if (meta > encoder->meta_size) {
 		free(encoder->meta);
 		encoder->meta = malloc(meta);
-		encoder->meta_size = encoder->meta ? meta : 0;
+		encoder->meta_size = encoder->meta != NULL ? meta : 0;
 	}
 	if (count > encoder->extents_size) {
 		free(encoder->extents);
 		encoder->extents = malloc(count * sizeof(*encoder->extents));
-		encoder->extents_size = encoder->extents ? count : 0;
+		encoder->extents_size = encoder->extents != NULL ? count : 0;
 	}
-	return encoder->meta && encoder->extents ? 0 : GT_ENOMEM;
+	return encoder->meta != NULL && encoder->extents != NULL ? 0 : GT_ENOMEM;
 }
 
 /* Returns the symbol's index, or LITERAL if the dictionary is full. */
@@ -167,7 +167,7 @@ static int add_literal(struct gt_columns_encoder *encoder, uint64_t word)
 	if (encoder->literals == encoder->literals_size) {
 		size_t size = encoder->literals_size * 2 + 1024;
 		uint64_t *literal = realloc(encoder->literal, size * sizeof(*literal));
-		if (!literal)
+		if (literal == NULL)
 			return GT_ENOMEM;
 		encoder->literal = literal;
 		encoder->literals_size = size;

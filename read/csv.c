@@ -75,7 +75,7 @@ static int parse_us_slow(const char *text, size_t len, int64_t *ns)
 	if (!(us <= US_MAX && us >= -US_MAX))
 		return GT_EINVAL;
 	*ns = llround(us * 1000);
-	return GT_OK;
+	return 0;
 }
 
 int gt_csv_parse_us(const char *text, size_t len, int64_t *ns)
@@ -100,7 +100,7 @@ int gt_csv_parse_us(const char *text, size_t len, int64_t *ns)
 	for (; digits < 3; digits++)
 		value *= 10;
 	*ns = value;
-	return GT_OK;
+	return 0;
 }
 
 static int parse_tid(const char *text, size_t len, int64_t *tid)
@@ -119,7 +119,7 @@ static int parse_tid(const char *text, size_t len, int64_t *tid)
 	if (i != len)
 		return GT_EFORMAT;
 	*tid = negative ? -value : value;
-	return GT_OK;
+	return 0;
 }
 
 /* Splits the row at *p into at most GT_CSV_COLUMNS_MAX fields (further ones are counted, not
@@ -151,8 +151,8 @@ static enum row_end split(const char **p, const char *end, bool last, struct fie
 				q++;
 			}
 			field.len = (size_t)(q - 1 - field.text);
-			for (const char *c = field.text; (c = memchr(c, '\n', (size_t)(q - c)));
-			     c++)
+			for (const char *c = field.text;
+			     (c = memchr(c, '\n', (size_t)(q - c))) != NULL; c++)
 				(*lines)++;
 			if (q < end && *q == '\r')
 				q++;
@@ -226,7 +226,7 @@ static int take_header(struct reader *reader, const struct field *fields, size_t
 			"latency_us and latency_us_self, as 'graftrace parse-trace' writes them",
 			column_names[c]);
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* Gets the row's values; returns NULL, or what is wrong with it. */
@@ -257,17 +257,17 @@ static const char *row_values(struct reader *reader, const struct field *fields,
 			break;
 		case COLUMN_TID:
 			field = trimmed(field);
-			if (parse_tid(field.text, field.len, &row->tid) != GT_OK)
+			if (parse_tid(field.text, field.len, &row->tid) != 0)
 				return "the tid is no number";
 			break;
 		case COLUMN_LATENCY:
 			field = trimmed(field);
-			if (gt_csv_parse_us(field.text, field.len, &row->latency_ns) != GT_OK)
+			if (gt_csv_parse_us(field.text, field.len, &row->latency_ns) != 0)
 				return "latency_us is no number";
 			break;
 		case COLUMN_SELF:
 			field = trimmed(field);
-			if (gt_csv_parse_us(field.text, field.len, &row->self_ns) != GT_OK)
+			if (gt_csv_parse_us(field.text, field.len, &row->self_ns) != 0)
 				return "latency_us_self is no number";
 			break;
 		default:
@@ -331,7 +331,7 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 		report->lines += lines;
 		if (reader->columns == 0) {
 			result = take_header(reader, fields, count, message);
-			if (result != GT_OK)
+			if (result != 0)
 				return result;
 			continue;
 		}
@@ -348,7 +348,7 @@ static int take_rows(struct reader *reader, const char *block, size_t len, bool 
 			return result;
 	}
 	*taken = (size_t)(p - block);
-	return GT_OK;
+	return 0;
 }
 
 /* A block, and a buffer for a name with its quotes halved. */
@@ -372,7 +372,7 @@ static int block_grow(struct block *block, size_t size)
 		return GT_ENOMEM;
 	block->name = name;
 	block->size = size;
-	return GT_OK;
+	return 0;
 }
 
 /* Fills the block. *last: the file ends there. */
@@ -393,7 +393,7 @@ static int fill(int fd, struct block *block, bool *last, uint64_t offset,
 		}
 		block->len += (size_t)count;
 	}
-	return GT_OK;
+	return 0;
 }
 
 int gt_csv_read(int fd, int (*take)(void *user, const struct gt_csv_row *row), void *user,
@@ -406,12 +406,12 @@ int gt_csv_read(int fd, int (*take)(void *user, const struct gt_csv_row *row), v
 
 	memset(report, 0, sizeof *report);
 	result = block_grow(&block, BLOCK_BYTES);
-	while (result == GT_OK && !last) {
+	while (result == 0 && !last) {
 		size_t skip = 0;
 		size_t taken = 0;
 
 		result = fill(fd, &block, &last, report->bytes, message);
-		if (result != GT_OK)
+		if (result != 0)
 			break;
 		if (report->bytes == 0 && block.len >= 3 &&
 		    memcmp(block.bytes, "\xef\xbb\xbf", 3) == 0) {
@@ -421,7 +421,7 @@ int gt_csv_read(int fd, int (*take)(void *user, const struct gt_csv_row *row), v
 		reader.name = block.name;
 		result = take_rows(&reader, block.bytes + skip, block.len - skip, last, take, user,
 				   &taken, message);
-		if (result != GT_OK)
+		if (result != 0)
 			break;
 		report->bytes += taken;
 		block.len -= skip + taken;
@@ -431,7 +431,7 @@ int gt_csv_read(int fd, int (*take)(void *user, const struct gt_csv_row *row), v
 	}
 	if (result == GT_ENOMEM)
 		gt_message_set(message, "out of memory");
-	if (result == GT_OK && reader.columns == 0) {
+	if (result == 0 && reader.columns == 0) {
 		gt_message_set(message, "it is empty");
 		result = GT_EFORMAT;
 	}

@@ -57,7 +57,7 @@ static bool take_copy(struct bytes *from, void *to, size_t count)
 {
 	const uint8_t *at = take(from, count);
 
-	if (at)
+	if (at != NULL)
 		memcpy(to, at, count);
 	return at != NULL;
 }
@@ -66,7 +66,7 @@ static bool take_part(struct bytes *from, size_t count, struct bytes *part)
 {
 	const uint8_t *at = take(from, count);
 
-	*part = (struct bytes){ at, at ? at + count : at };
+	*part = (struct bytes){ at, at != NULL ? at + count : at };
 	return at != NULL;
 }
 
@@ -150,16 +150,16 @@ static int open_packed(struct decoder *decoder, struct bytes from, size_t most)
 		return GT_EFORMAT;
 	decoder->columns = calloc((size_t)decoder->column_count + 1, sizeof(*decoder->columns));
 	decoder->pages = calloc((size_t)head->pages + 1, head->page_bytes);
-	if (!decoder->columns || !decoder->pages)
+	if (decoder->columns == NULL || decoder->pages == NULL)
 		return GT_ENOMEM;
-	return take_columns(decoder, &from) ? GT_OK : GT_EFORMAT;
+	return take_columns(decoder, &from) ? 0 : GT_EFORMAT;
 }
 
 /* ---- pages ---- */
 
 static bool put(struct decoder *decoder, const void *bytes, size_t count)
 {
-	if (!bytes || !decoder->at || count > (size_t)(decoder->end - decoder->at))
+	if (bytes == NULL || decoder->at == NULL || count > (size_t)(decoder->end - decoder->at))
 		return false;
 	memcpy(decoder->at, bytes, count);
 	decoder->at += count;
@@ -189,7 +189,7 @@ static bool put_value(struct decoder *decoder, struct column *column)
 	uint16_t index = 0;
 	uint64_t number;
 
-	if (column->values) {
+	if (column->values != NULL) {
 		/* little endian, as all numbers of the file */
 		if (!take_copy(&column->bytes, &index, column->count <= 256 ? 1 : 2) ||
 		    index >= column->count)
@@ -259,12 +259,12 @@ int gt_pages_decode(const uint8_t *packed, size_t bytes, size_t most, uint8_t **
 
 	*pages = NULL;
 	*count = 0;
-	if (!decoder)
+	if (decoder == NULL)
 		return GT_ENOMEM;
 	error = open_packed(decoder, (struct bytes){ packed, packed + bytes }, most);
-	if (error == GT_OK && (!put_pages(decoder) || !is_used_up(decoder)))
+	if (error == 0 && (!put_pages(decoder) || !is_used_up(decoder)))
 		error = GT_EFORMAT;
-	if (error == GT_OK) {
+	if (error == 0) {
 		*pages = decoder->pages;
 		*count = (size_t)decoder->head.pages * decoder->head.page_bytes;
 		decoder->pages = NULL;

@@ -76,7 +76,7 @@ static void free_records(struct gt_pages_encoder *encoder)
 
 void gt_pages_encoder_destroy(struct gt_pages_encoder *encoder)
 {
-	if (!encoder)
+	if (encoder == NULL)
 		return;
 	free_records(encoder);
 	free(encoder->codes.bytes);
@@ -96,7 +96,7 @@ static bool make_buffer(struct buffer *buffer, size_t size)
 		return true;
 	free(buffer->bytes);
 	buffer->bytes = malloc(size);
-	buffer->size = buffer->bytes ? size : 0;
+	buffer->size = buffer->bytes != NULL ? size : 0;
 	return buffer->bytes != NULL;
 }
 
@@ -140,8 +140,8 @@ static bool make_room(struct gt_pages_encoder *encoder, size_t bytes, size_t pag
 		encoder->place_classes = malloc(records);
 		encoder->sorted = malloc(records * sizeof(*encoder->sorted));
 		encoder->indexes = malloc(records * sizeof(*encoder->indexes));
-		if (!encoder->places || !encoder->place_classes || !encoder->sorted ||
-		    !encoder->indexes) {
+		if (encoder->places == NULL || encoder->place_classes == NULL ||
+		    encoder->sorted == NULL || encoder->indexes == NULL) {
 			free_records(encoder);
 			return false;
 		}

@@ -64,7 +64,7 @@ int gt_recording_grow(void *array, uint32_t *room, uint64_t count, size_t size)
 		return GT_ENOMEM;
 	memcpy(&elements, array, sizeof(elements));
 	elements = realloc(elements, (size_t)count * 2 * size);
-	if (!elements)
+	if (elements == NULL)
 		return GT_ENOMEM;
 	memcpy(array, &elements, sizeof(elements));
 	*room = (uint32_t)count * 2;
@@ -91,8 +91,8 @@ struct gt_writer_index *gt_recording_writer(struct gt_recording *recording, uint
 			recording->writer_slot_count ? recording->writer_slot_count * 2 : 64;
 		free(recording->writer_slots);
 		recording->writer_slots = calloc(count, sizeof(*recording->writer_slots));
-		recording->writer_slot_count = recording->writer_slots ? count : 0;
-		if (!recording->writer_slots)
+		recording->writer_slot_count = recording->writer_slots != NULL ? count : 0;
+		if (recording->writer_slots == NULL)
 			return NULL;
 		for (uint32_t i = 0; i < recording->writer_count; i++)
 			*slot_of(recording, recording->writers[i].writer.generation) = i + 1;
@@ -237,7 +237,7 @@ static int join_arguments(struct gt_recording *recording)
 	for (uint32_t i = 0; i < recording->argument_count; i++)
 		room += strlen(recording->arguments[i]) * 4 + 3;
 	char *at = recording->command_line = malloc(room);
-	if (!at)
+	if (at == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < recording->argument_count; i++) {
 		const char *argument = recording->arguments[i];
@@ -261,7 +261,7 @@ static int join_arguments(struct gt_recording *recording)
 
 static const char *string_of(const struct gt_recording *recording, enum graftrace_string_tag tag)
 {
-	return recording->strings[tag] ? recording->strings[tag] : "";
+	return recording->strings[tag] != NULL ? recording->strings[tag] : "";
 }
 
 static int fill_info(struct gt_recording *recording)
@@ -271,10 +271,11 @@ static int fill_info(struct gt_recording *recording)
 
 	if (join_arguments(recording) < 0)
 		return GT_ENOMEM;
-	info->argv = recording->arguments ? (const char *const *)recording->arguments : none;
+	info->argv =
+		recording->arguments != NULL ? (const char *const *)recording->arguments : none;
 	info->argc = recording->argument_count;
-	info->options = recording->options ? (const char *const *)recording->options : none;
-	info->hists = recording->hists ? (const char *const *)recording->hists : none;
+	info->options = recording->options != NULL ? (const char *const *)recording->options : none;
+	info->hists = recording->hists != NULL ? (const char *const *)recording->hists : none;
 	info->command_line = recording->command_line;
 	info->program = string_of(recording, GRAFTRACE_STRING_PROGRAM);
 	info->directory = string_of(recording, GRAFTRACE_STRING_DIRECTORY);
@@ -299,9 +300,9 @@ static void describe_writers(struct gt_recording *recording)
 		struct gt_writer_index *index = &recording->writers[i];
 		if (index->described || !index->count)
 			continue;
-		if (!buffer)
+		if (buffer == NULL)
 			buffer = malloc(recording->target.sub_buffer_bytes);
-		if (!buffer)
+		if (buffer == NULL)
 			return;
 		if (gt_recording_sub_buffer(recording, i, index->writer.first, buffer) < 0)
 			continue;
@@ -328,7 +329,7 @@ int gt_recording_open(const char *path, struct gt_recording **out, struct gt_mes
 
 	*out = NULL;
 	struct gt_recording *recording = calloc(1, sizeof(*recording));
-	if (!recording)
+	if (recording == NULL)
 		return refuse(message, GT_ENOMEM, path, why.text);
 	recording->target = (struct gt_target){
 		.ring = &ring,
@@ -393,7 +394,8 @@ const char *gt_recording_problem(struct gt_recording *recording, uint32_t index)
 		free(recording->problems[index]);
 		recording->problems[index] = strdup(text);
 	}
-	return recording->problems[index] ? recording->problems[index] : "a problem (no memory)";
+	return recording->problems[index] != NULL ? recording->problems[index]
+						  : "a problem (no memory)";
 }
 
 bool gt_recording_damaged(struct gt_recording *recording)
@@ -406,7 +408,7 @@ int gt_recording_verify(struct gt_recording *recording)
 	struct graftrace_sub_buffer *buffer = malloc(recording->target.sub_buffer_bytes);
 	int error = 0;
 
-	if (!buffer)
+	if (buffer == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < recording->writer_count && !error; i++) {
 		const struct gt_writer_index *writer = &recording->writers[i];
@@ -437,7 +439,7 @@ int gt_recording_object(struct gt_recording *recording, uint32_t index,
 
 void gt_recording_close(struct gt_recording *recording)
 {
-	if (!recording)
+	if (recording == NULL)
 		return;
 	gt_recording_free_trace(recording);
 	gt_recording_free_lines(recording);

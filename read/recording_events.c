@@ -68,7 +68,7 @@ int gt_recording_add_event(struct gt_recording *recording, const uint8_t *payloa
 			      (uint64_t)recording->event_count + 1, sizeof(event)) < 0)
 		return GT_ENOMEM;
 	event.strings = malloc(head.string_bytes + 1ul);
-	if (!event.strings)
+	if (event.strings == NULL)
 		return GT_ENOMEM;
 	memcpy(event.strings, payload + sizeof(head) + head.field_count * each, head.string_bytes);
 	event.strings[head.string_bytes] = 0;
@@ -116,7 +116,7 @@ int gt_recording_event_at(const struct gt_recording *recording, uint32_t index,
 	if (index >= recording->event_count)
 		return GT_ENOENT;
 	*format = recording->events[index].format;
-	return GT_OK;
+	return 0;
 }
 
 void gt_recording_free_events(struct gt_recording *recording)

@@ -65,7 +65,7 @@ int gt_recording_file_create(const char *path)
 	if (is_stream(path, &status))
 		return open_stream(path, &status);
 	old = malloc(strlen(path) + sizeof(".old"));
-	if (!old)
+	if (old == NULL)
 		return -1;
 	sprintf(old, "%s.old", path);
 	there = lstat(path, &status) == 0;

@@ -89,7 +89,7 @@ int gt_recording_add_kernel(struct gt_recording *recording, const struct graftra
 			    const uint8_t *payload, const char **why)
 {
 	struct gt_recording_kernel part;
-	int error = GT_OK;
+	int error = 0;
 
 	if (!parse(payload, block->raw_bytes, &part)) {
 		*why = "its lengths are wrong";
@@ -104,7 +104,7 @@ int gt_recording_add_kernel(struct gt_recording *recording, const struct graftra
 		error = unpack_pages(&part);
 		free(part.memory);
 	}
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	if (gt_recording_grow(&recording->kernel, &recording->kernel_size,
 			      (uint64_t)recording->kernel_count + 1,
@@ -132,25 +132,25 @@ static int unpack(const struct graftrace_block *block, uint8_t **payload)
 {
 	uint8_t *raw = malloc(block->raw_bytes + 1);
 
-	if (!raw)
+	if (raw == NULL)
 		return GT_ENOMEM;
 	size_t got = ZSTD_decompress(raw, block->raw_bytes, *payload, block->payload_bytes);
 	free(*payload);
 	*payload = raw;
-	return ZSTD_isError(got) || got != block->raw_bytes ? GT_EFORMAT : GT_OK;
+	return ZSTD_isError(got) || got != block->raw_bytes ? GT_EFORMAT : 0;
 }
 
 int gt_recording_kernel(struct gt_recording *recording, uint32_t index,
 			struct gt_recording_kernel *part)
 {
-	int error = GT_OK;
+	int error = 0;
 
 	if (index >= recording->kernel_count)
 		return GT_ENOENT;
 	const struct graftrace_block *block = &recording->kernel[index].block;
 	uint64_t padded = (block->payload_bytes + 7) / 8 * 8;
 	uint8_t *payload = malloc(padded + 1);
-	if (!payload)
+	if (payload == NULL)
 		return GT_ENOMEM;
 	int64_t got = gt_recording_read(recording, block->offset + sizeof(*block), payload, padded);
 	if (got < 0)
@@ -159,11 +159,11 @@ int gt_recording_kernel(struct gt_recording *recording, uint32_t index,
 		 gt_crc32c(0, payload + block->head_bytes, padded - block->head_bytes) !=
 			 block->body_crc)
 		error = GT_EFORMAT;
-	if (error == GT_OK && block->flags & GRAFTRACE_BLOCK_ZSTD)
+	if (error == 0 && block->flags & GRAFTRACE_BLOCK_ZSTD)
 		error = unpack(block, &payload);
-	if (error == GT_OK && !parse(payload, block->raw_bytes, part))
+	if (error == 0 && !parse(payload, block->raw_bytes, part))
 		error = GT_EFORMAT;
-	if (error != GT_OK) {
+	if (error != 0) {
 		free(payload);
 		return error;
 	}

@@ -67,14 +67,14 @@ int gt_recording_line(struct gt_recording *recording, uint32_t number, struct gt
 	    gt_recording_pid_of(recording, number, &pid) != 0)
 		return GT_ENOENT;
 	object = object_of(recording, pid, &function);
-	if (!object)
+	if (object == NULL)
 		return GT_ENOENT;
-	if (!recording->lines)
+	if (recording->lines == NULL)
 		recording->lines = calloc(recording->object_count, sizeof(*recording->lines));
-	if (!recording->lines)
+	if (recording->lines == NULL)
 		return GT_ENOMEM;
 	lines = lines_of(recording, (uint32_t)(object - recording->objects));
-	if (!lines)
+	if (lines == NULL)
 		return GT_ENOENT;
 	line->made_ns = gt_lines_made_ns(lines);
 	return gt_lines_at(lines, function.address - object->bias, &line->file, &line->line);
@@ -82,7 +82,7 @@ int gt_recording_line(struct gt_recording *recording, uint32_t number, struct gt
 
 void gt_recording_free_lines(struct gt_recording *recording)
 {
-	for (uint32_t i = 0; recording->lines && i < recording->object_count; i++)
+	for (uint32_t i = 0; recording->lines != NULL && i < recording->object_count; i++)
 		if (!recording->lines[i].shared)
 			gt_lines_close(recording->lines[i].lines);
 	free(recording->lines);

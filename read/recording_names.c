@@ -89,7 +89,7 @@ int gt_recording_add_object(struct gt_recording *recording, const uint8_t *paylo
 			      sizeof(*recording->objects)) < 0)
 		return GT_ENOMEM;
 	uint8_t *copy = malloc(strings);
-	if (!copy)
+	if (copy == NULL)
 		return GT_ENOMEM;
 	memcpy(copy, payload + sizeof(object), strings);
 	copy[strings - 1] = 0;
@@ -138,7 +138,7 @@ static int by_key(const void *left, const void *right)
 static uint32_t *sorted_indexes(struct keyed *keyed, uint32_t count)
 {
 	uint32_t *order = malloc((count + 1) * sizeof(*order));
-	if (!order)
+	if (order == NULL)
 		return NULL;
 	qsort(keyed, count, sizeof(*keyed), by_key);
 	for (uint32_t i = 0; i < count; i++)
@@ -161,13 +161,13 @@ static int sort_range(struct gt_range *range)
 	if (sorted)
 		return 0;
 	struct keyed *keyed = malloc(range->count * sizeof(*keyed));
-	if (!keyed)
+	if (keyed == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < range->count; i++)
 		keyed[i] = (struct keyed){ entry_of(range, i).address, i };
 	range->by_address = sorted_indexes(keyed, range->count);
 	free(keyed);
-	return range->by_address ? 0 : GT_ENOMEM;
+	return range->by_address != NULL ? 0 : GT_ENOMEM;
 }
 
 /* Builds the index when a name is first looked up. */
@@ -177,7 +177,7 @@ static int index_names(struct gt_recording *recording)
 	struct keyed *keyed = malloc((ranges + 1) * sizeof(*keyed));
 
 	recording->highest = malloc((ranges + 1) * sizeof(*recording->highest));
-	if (!keyed || !recording->highest)
+	if (keyed == NULL || recording->highest == NULL)
 		goto no_memory;
 	for (uint32_t i = 0; i < ranges; i++) {
 		keyed[i] = (struct keyed){ recording->ranges[i].low, i };
@@ -185,7 +185,7 @@ static int index_names(struct gt_recording *recording)
 			goto no_memory;
 	}
 	recording->by_low = sorted_indexes(keyed, ranges);
-	if (!recording->by_low)
+	if (recording->by_low == NULL)
 		goto no_memory;
 	for (uint32_t i = 0; i < ranges; i++) {
 		uint64_t high = recording->ranges[recording->by_low[i]].high;
@@ -196,7 +196,7 @@ static int index_names(struct gt_recording *recording)
 	 * file that leaves large gaps to make it huge, a search is used instead. */
 	if (recording->function_end <= recording->function_count * 16 + 65536) {
 		recording->range_of = calloc(recording->function_end + 1u, sizeof(uint32_t));
-		if (!recording->range_of)
+		if (recording->range_of == NULL)
 			goto no_memory;
 		for (uint32_t i = ranges; i-- > 0;)
 			for (uint32_t k = 0; k < recording->ranges[i].count; k++)
@@ -220,7 +220,7 @@ static const struct gt_range *range_of(struct gt_recording *recording, uint32_t 
 		return NULL;
 	if (!number || number >= recording->function_end)
 		return NULL;
-	if (recording->range_of) {
+	if (recording->range_of != NULL) {
 		uint32_t index = recording->range_of[number];
 		return index ? &recording->ranges[index - 1] : NULL;
 	}
@@ -235,7 +235,7 @@ int gt_recording_function(struct gt_recording *recording, uint32_t number,
 {
 	const struct gt_range *range = range_of(recording, number);
 
-	if (!range)
+	if (range == NULL)
 		return recording->names_indexed ? GT_ENOENT : GT_ENOMEM;
 	fill(range, number - range->first, function);
 	return 0;
@@ -245,7 +245,7 @@ int gt_recording_pid_of(struct gt_recording *recording, uint32_t number, uint32_
 {
 	const struct gt_range *range = range_of(recording, number);
 
-	if (!range)
+	if (range == NULL)
 		return GT_ENOENT;
 	*pid = range->pid;
 	return 0;
@@ -259,7 +259,7 @@ static bool find_in(const struct gt_range *range, uint64_t address, struct gt_fu
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		uint32_t index = range->by_address ? range->by_address[middle] : middle;
+		uint32_t index = range->by_address != NULL ? range->by_address[middle] : middle;
 		if (entry_of(range, index).address <= address)
 			low = middle + 1;
 		else
@@ -267,7 +267,7 @@ static bool find_in(const struct gt_range *range, uint64_t address, struct gt_fu
 	}
 	if (!low)
 		return false;
-	fill(range, range->by_address ? range->by_address[low - 1] : low - 1, function);
+	fill(range, range->by_address != NULL ? range->by_address[low - 1] : low - 1, function);
 	return address - function->address < (function->size ? function->size : 1);
 }
 

@@ -39,7 +39,8 @@ static const char *type_name(unsigned type)
 		[GRAFTRACE_BLOCK_END] = "end",	       [GRAFTRACE_BLOCK_SWITCHES] = "switches",
 		[GRAFTRACE_BLOCK_KERNEL] = "kernel",   [GRAFTRACE_BLOCK_EVENT] = "event",
 	};
-	return type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
+	return type < sizeof(names) / sizeof(names[0]) && names[type] != NULL ? names[type]
+									      : "unknown";
 }
 
 static const char *what_is_missing(unsigned type)
@@ -93,7 +94,7 @@ static bool header_at(struct scan *scan, uint64_t offset, struct graftrace_block
 {
 	const uint8_t *bytes = look(scan, offset, HEADER_BYTES);
 
-	if (!bytes)
+	if (bytes == NULL)
 		return false;
 	memcpy(block, bytes, HEADER_BYTES);
 	return block->magic == GRAFTRACE_BLOCK_MAGIC &&
@@ -112,7 +113,7 @@ static uint64_t next_header(struct scan *scan, uint64_t offset)
 
 	for (; at + HEADER_BYTES <= scan->recording->bytes; at += 8) {
 		const uint8_t *bytes = look(scan, at, HEADER_BYTES);
-		if (!bytes)
+		if (bytes == NULL)
 			break;
 		if (memcmp(bytes, &magic, sizeof(magic)) == 0 && header_at(scan, at, &block))
 			return at;
@@ -126,7 +127,7 @@ static uint64_t next_header(struct scan *scan, uint64_t offset)
 static char *copy_string(const uint8_t *bytes, size_t count)
 {
 	char *copy = malloc(count + 1);
-	if (!copy)
+	if (copy == NULL)
 		return NULL;
 	memcpy(copy, bytes, count);
 	copy[count] = 0;
@@ -161,7 +162,7 @@ static int take_strings(struct gt_recording *recording, const uint8_t *bytes, si
 		}
 		char *string = copy_string(bytes + sizeof(head), head.bytes);
 		int error = 0;
-		if (!string)
+		if (string == NULL)
 			return GT_ENOMEM;
 		if (head.tag == GRAFTRACE_STRING_ARGUMENT) {
 			error = add_to_list(&recording->arguments, &recording->argument_count,
@@ -255,7 +256,7 @@ static int take_writers(struct gt_recording *recording, const uint8_t *bytes, si
 			return GT_EFORMAT;
 		}
 		struct gt_writer_index *index = gt_recording_writer(recording, record.generation);
-		if (!index)
+		if (index == NULL)
 			return GT_ENOMEM;
 		struct gt_writer *writer = &index->writer;
 		writer->pid = record.pid;
@@ -300,11 +301,11 @@ static int take_end(struct scan *scan, const uint8_t *bytes, size_t count, const
 /* Reads `count` payload bytes from `skip` on into scan->payload, with `room` bytes after them. */
 static int read_payload(struct scan *scan, uint64_t offset, size_t skip, size_t count)
 {
-	if (count > scan->payload_size || !scan->payload) {
+	if (count > scan->payload_size || scan->payload == NULL) {
 		free(scan->payload);
 		scan->payload = malloc(count + 1);
-		scan->payload_size = scan->payload ? count : 0;
-		if (!scan->payload)
+		scan->payload_size = scan->payload != NULL ? count : 0;
+		if (scan->payload == NULL)
 			return GT_ENOMEM;
 	}
 	int64_t got = gt_recording_read(scan->recording, offset + HEADER_BYTES + skip,
@@ -335,7 +336,7 @@ static int unpack(struct scan *scan, const struct graftrace_block *block, const 
 	    ZSTD_getFrameContentSize(scan->payload, block->payload_bytes) != block->raw_bytes)
 		return GT_EFORMAT;
 	uint8_t *raw = malloc(block->raw_bytes + 1);
-	if (!raw)
+	if (raw == NULL)
 		return GT_ENOMEM;
 	size_t got = ZSTD_decompress(raw, block->raw_bytes, scan->payload, block->payload_bytes);
 	free(scan->payload);
@@ -378,7 +379,7 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 		return gt_recording_add_object(recording, scan->payload, bytes, why);
 	case GRAFTRACE_BLOCK_FUNCTIONS:
 		error = gt_recording_add_functions(recording, &scan->payload, bytes, why);
-		if (!scan->payload)
+		if (scan->payload == NULL)
 			scan->payload_size = 0;
 		return error;
 	case GRAFTRACE_BLOCK_WRITERS:
@@ -496,10 +497,10 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 	int error;
 
 	scan.window = malloc(WINDOW_BYTES);
-	if (!scan.window)
+	if (scan.window == NULL)
 		return GT_ENOMEM;
 	const uint8_t *magic = look(&scan, 0, GRAFTRACE_FILE_MAGIC_BYTES);
-	if (!magic || memcmp(magic, GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) != 0) {
+	if (magic == NULL || memcmp(magic, GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) != 0) {
 		if (!header_at(&scan, GRAFTRACE_FILE_MAGIC_BYTES, &block)) {
 			gt_message_set(
 				message,

@@ -55,7 +55,7 @@ static bool is_kernel(struct gt_target *target)
 {
 	struct gt_writer writer;
 
-	return target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0;
+	return target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0;
 }
 
 static void add_switch(struct gt_switches *switches, const struct gt_record *record)
@@ -82,7 +82,7 @@ static void collect(struct gt_recording *recording)
 	bool started = false;
 
 	if (merge != NULL && gt_merge_init(merge, gt_recording_target(recording), &gt_host_memory,
-					   GT_MERGE_SNAPSHOT, NULL) == GT_OK) {
+					   GT_MERGE_SNAPSHOT, NULL) == 0) {
 		while (gt_merge_next(merge, &source) > 0) {
 			if (!started)
 				gt_switches_init(&recording->switches, &gt_host_memory,

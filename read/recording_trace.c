@@ -61,7 +61,7 @@ static const char *check_head(const uint8_t *head, size_t head_bytes, uint64_t b
 		    group.first_sequence > UINT64_MAX - left)
 			return "a group's counts cannot be";
 		const char *why = check_entries(entry_at, group.sub_buffer_count, &words, &plain);
-		if (why)
+		if (why != NULL)
 			return why;
 		if (group.stored_bytes > body_bytes || group.stored_bytes % 8)
 			return "a group is longer than the block";
@@ -85,7 +85,7 @@ static int add_place(struct gt_writer_index *writer, uint64_t sequence, uint32_t
 	if (writer->count == writer->size) {
 		size_t size = writer->size ? writer->size * 2 : 4;
 		struct gt_place *places = realloc(writer->places, size * sizeof(*places));
-		if (!places)
+		if (places == NULL)
 			return GT_ENOMEM;
 		writer->places = places;
 		writer->size = size;
@@ -100,7 +100,7 @@ int gt_recording_add_groups(struct gt_recording *recording, const uint8_t *head,
 	struct graftrace_file_sub_buffers counts;
 
 	*why = check_head(head, head_bytes, body_bytes);
-	if (*why)
+	if (*why != NULL)
 		return GT_EFORMAT;
 	memcpy(&counts, head, sizeof(counts));
 	const uint8_t *group_at = head + sizeof(counts);
@@ -114,7 +114,7 @@ int gt_recording_add_groups(struct gt_recording *recording, const uint8_t *head,
 	if (recording->entry_count + counts.sub_buffer_count > recording->entry_size) {
 		size_t size = (recording->entry_count + counts.sub_buffer_count) * 2;
 		void *entries = realloc(recording->entries, size * sizeof(*recording->entries));
-		if (!entries)
+		if (entries == NULL)
 			return GT_ENOMEM;
 		recording->entries = entries;
 		recording->entry_size = size;
@@ -123,7 +123,7 @@ int gt_recording_add_groups(struct gt_recording *recording, const uint8_t *head,
 		struct graftrace_file_group group;
 		memcpy(&group, group_at + (size_t)i * sizeof(group), sizeof(group));
 		struct gt_writer_index *writer = gt_recording_writer(recording, group.generation);
-		if (!writer)
+		if (writer == NULL)
 			return GT_ENOMEM;
 		uint32_t number = recording->group_count++;
 		recording->groups[number] = (struct gt_group){
@@ -222,15 +222,15 @@ int gt_recording_index_places(struct gt_recording *recording)
 
 static void unlink_cached(struct gt_recording *recording, struct gt_cached *cached)
 {
-	*(cached->newer ? &cached->newer->older : &recording->newest) = cached->older;
-	*(cached->older ? &cached->older->newer : &recording->oldest) = cached->newer;
+	*(cached->newer != NULL ? &cached->newer->older : &recording->newest) = cached->older;
+	*(cached->older != NULL ? &cached->older->newer : &recording->oldest) = cached->newer;
 }
 
 static void link_newest(struct gt_recording *recording, struct gt_cached *cached)
 {
 	cached->newer = NULL;
 	cached->older = recording->newest;
-	*(cached->older ? &cached->older->newer : &recording->oldest) = cached;
+	*(cached->older != NULL ? &cached->older->newer : &recording->oldest) = cached;
 	recording->newest = cached;
 }
 
@@ -238,7 +238,7 @@ static void link_oldest(struct gt_recording *recording, struct gt_cached *cached
 {
 	cached->older = NULL;
 	cached->newer = recording->oldest;
-	*(cached->newer ? &cached->newer->older : &recording->newest) = cached;
+	*(cached->newer != NULL ? &cached->newer->older : &recording->newest) = cached;
 	recording->oldest = cached;
 }
 
@@ -256,8 +256,8 @@ static bool is_too_much(const struct gt_recording *recording)
 {
 	const struct gt_cached *oldest = recording->oldest;
 
-	return oldest && (recording->cached_bytes > CACHE_BYTES ||
-			  (oldest->is_given && recording->cached_bytes > GIVEN_BYTES));
+	return oldest != NULL && (recording->cached_bytes > CACHE_BYTES ||
+				  (oldest->is_given && recording->cached_bytes > GIVEN_BYTES));
 }
 
 static void evict_oldest(struct gt_recording *recording)
@@ -311,17 +311,19 @@ static int open_group(struct gt_recording *recording, struct gt_group *group,
 	case GRAFTRACE_ENCODING_PLAIN:
 		cached->plain = malloc((size_t)group->stored_bytes + 1);
 		cached->bytes = sizeof(*cached) + group->stored_bytes;
-		return cached->plain ? read_group(recording, group, cached->plain) : GT_ENOMEM;
+		return cached->plain != NULL ? read_group(recording, group, cached->plain)
+					     : GT_ENOMEM;
 	case GRAFTRACE_ENCODING_COLUMNS:
-		if (!recording->decoder)
+		if (recording->decoder == NULL)
 			recording->decoder = gt_columns_decoder_create();
-		if (!recording->decoder)
+		if (recording->decoder == NULL)
 			return GT_ENOMEM;
 		if (group->stored_bytes > recording->stored_size) {
 			free(recording->stored);
 			recording->stored = malloc(group->stored_bytes);
-			recording->stored_size = recording->stored ? group->stored_bytes : 0;
-			if (!recording->stored)
+			recording->stored_size =
+				recording->stored != NULL ? group->stored_bytes : 0;
+			if (recording->stored == NULL)
 				return GT_ENOMEM;
 		}
 		error = read_group(recording, group, recording->stored);
@@ -348,7 +350,7 @@ static int get_group(struct gt_recording *recording, uint32_t number, struct gt_
 
 	if (group->error)
 		return group->error;
-	if (group->cached) {
+	if (group->cached != NULL) {
 		if (recording->newest != group->cached) {
 			unlink_cached(recording, group->cached);
 			link_newest(recording, group->cached);
@@ -359,7 +361,7 @@ static int get_group(struct gt_recording *recording, uint32_t number, struct gt_
 	while (is_too_much(recording))
 		evict_oldest(recording);
 	struct gt_cached *cached = calloc(1, sizeof(*cached));
-	if (!cached)
+	if (cached == NULL)
 		return GT_ENOMEM;
 	cached->group = number;
 	int error = open_group(recording, group, cached);
@@ -411,7 +413,7 @@ int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer_
 	struct gt_message why = { "" };
 	struct gt_cached *cached;
 
-	if (!place) {
+	if (place == NULL) {
 		if (writer_index >= recording->writer_count)
 			return GT_ENOENT;
 		const struct gt_writer *writer = &recording->writers[writer_index].writer;
@@ -425,7 +427,7 @@ int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer_
 		return error == GT_ENOTSUP ? GT_EFORMAT : error;
 	const struct graftrace_file_sub_buffer *entry =
 		recording->entries + group->first_entry + place->index;
-	if (cached->columns) {
+	if (cached->columns != NULL) {
 		if (gt_columns_sub_buffer(cached->columns, place->index, out, &why) < 0)
 			return group_damaged(recording, group, GT_EFORMAT, why.text);
 	} else {
@@ -465,7 +467,7 @@ const struct gt_place *gt_recording_place(const struct gt_recording *recording, 
 
 void gt_recording_free_trace(struct gt_recording *recording)
 {
-	while (recording->oldest)
+	while (recording->oldest != NULL)
 		evict_oldest(recording);
 	gt_columns_decoder_destroy(recording->decoder);
 	for (uint32_t i = 0; i < recording->writer_count; i++)

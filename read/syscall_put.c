@@ -51,7 +51,7 @@ void gt_syscall_put_quoted(struct gt_syscall_output *output, const char *text, s
 
 const struct gt_syscall_word *gt_syscall_find(const struct gt_syscall_word *words, uint64_t value)
 {
-	for (; words && words->name; words++)
+	for (; words != NULL && words->name != NULL; words++)
 		if (words->value == value)
 			return words;
 	return NULL;
@@ -66,12 +66,12 @@ void gt_syscall_put_words(struct gt_syscall_output *output, const struct gt_sysc
 	bool any = false;
 
 	/* A name for "no flags at all" stands alone; that of a number always. */
-	if (number && (words->mask || !value)) {
+	if (number != NULL && (words->mask || !value)) {
 		gt_syscall_put(output, "%s", number->name);
 		rest &= ~words->mask;
 		any = true;
 	}
-	for (flag = words->flags; flag && flag->name && rest; flag++) {
+	for (flag = words->flags; flag != NULL && flag->name != NULL && rest; flag++) {
 		if (!flag->value || (rest & flag->value) != flag->value)
 			continue;
 		gt_syscall_put(output, any ? "|%s" : "%s", flag->name);
@@ -88,7 +88,7 @@ void gt_syscall_put_signal(struct gt_syscall_output *output, uint64_t number)
 {
 	const char *name = number && number < 32 ? sigabbrev_np((int)number) : NULL;
 
-	if (name)
+	if (name != NULL)
 		gt_syscall_put(output, "SIG%s", name);
 	else if (number >= 32 && number <= 64)
 		gt_syscall_put(output, "SIGRT_%" PRIu64, number - 32);

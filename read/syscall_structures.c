@@ -26,7 +26,7 @@ static void put_signals(struct gt_syscall_output *output, uint64_t set)
 
 		if (!(set >> (i - 1) & 1))
 			continue;
-		if (name)
+		if (name != NULL)
 			gt_syscall_put(output, any ? " %s" : "%s", name);
 		else
 			gt_syscall_put(output, any ? " RT_%d" : "RT_%d", i - 32);

@@ -47,7 +47,7 @@ static uint64_t value_of(const struct call *call, const char *name)
 
 static bool is_one_of(const char *type, const char *const types[])
 {
-	for (; *types; types++)
+	for (; *types != NULL; types++)
 		if (strcmp(type, *types) == 0)
 			return true;
 	return false;
@@ -131,7 +131,7 @@ static void put_argument(struct gt_syscall_output *output, const struct call *ca
 	if (put_behind(output, call, field, value))
 		return;
 	if (strcmp(call->name, "fcntl") == 0 && strcmp(field->name, "arg") == 0 &&
-	    gt_syscall_fcntl_argument(value_of(call, "cmd"), &words) && words) {
+	    gt_syscall_fcntl_argument(value_of(call, "cmd"), &words) && words != NULL) {
 		if (words->mask == ~0ull)
 			gt_syscall_put(output, "%" PRId32, (int32_t)value);
 		else
@@ -140,7 +140,7 @@ static void put_argument(struct gt_syscall_output *output, const struct call *ca
 	}
 	switch (gt_syscall_way_of(call->name, field->name, &words)) {
 	case GT_SYSCALL_WORDS:
-		if (words->mask == ~0ull && !gt_syscall_find(words->numbers, own))
+		if (words->mask == ~0ull && gt_syscall_find(words->numbers, own) == NULL)
 			put_by_type(output, field->type, value);
 		else
 			gt_syscall_put_words(output, words, own);
@@ -285,7 +285,7 @@ static void put_exit(struct gt_syscall_output *output, const struct call *call)
 	gt_syscall_put(output, "%s = ", call->name);
 	if (result < 0 && result >= -ERROR_MOST) {
 		name = strerrorname_np((int)-result);
-		if (name)
+		if (name != NULL)
 			gt_syscall_put(output, "-1 %s (%s)", name, strerrordesc_np((int)-result));
 		else
 			gt_syscall_put(output, "-1 (errno %" PRId64 ")", -result);
@@ -305,8 +305,8 @@ char *gt_syscall_text_put(const struct gt_event_format *format, const struct gt_
 	struct call call = { format, record, NULL };
 	struct gt_syscall_output output = { at, at + room };
 
-	if (strcmp(format->system, "syscalls") != 0 || format->print || !format->field_count ||
-	    strcmp(format->fields[0].name, "__syscall_nr") != 0)
+	if (strcmp(format->system, "syscalls") != 0 || format->print != NULL ||
+	    !format->field_count || strcmp(format->fields[0].name, "__syscall_nr") != 0)
 		return NULL;
 	if (strncmp(format->name, "sys_enter_", 10) == 0) {
 		call.name = gt_syscall_program_name(format->name + 10);

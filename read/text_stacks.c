@@ -139,7 +139,7 @@ static int grow_buckets(struct gt_text_stacks *stacks)
 		}
 	}
 	free(old);
-	return GT_OK;
+	return 0;
 }
 
 /* Drops all open calls; only tasks that run on a CPU stay. */
@@ -188,7 +188,7 @@ static struct gt_text_task *task_get(struct gt_text_stacks *stacks, int64_t pid,
 		return task;
 	if (stacks->tasks_count >= GT_TEXT_TASKS_MAX)
 		forget_all(stacks, &stacks->counts.forgotten);
-	if (stacks->tasks_count >= stacks->buckets_count && grow_buckets(stacks) != GT_OK)
+	if (stacks->tasks_count >= stacks->buckets_count && grow_buckets(stacks) != 0)
 		return NULL;
 	if (stacks->spare != NULL) {
 		task = stacks->spare;
@@ -286,7 +286,7 @@ int gt_text_stacks_init(struct gt_text_stacks *stacks)
 		memset(stacks, 0, sizeof *stacks);
 		return GT_ENOMEM;
 	}
-	return GT_OK;
+	return 0;
 }
 
 struct gt_text_task *gt_text_stacks_task(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid)
@@ -332,7 +332,7 @@ int gt_text_stacks_switch(struct gt_text_stacks *stacks, int32_t cpu, int64_t fr
 		return GT_ENOMEM;
 	at->named = true;
 	set_current(stacks, cpu, task);
-	return GT_OK;
+	return 0;
 }
 
 int gt_text_stacks_first(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid)
@@ -343,13 +343,13 @@ int gt_text_stacks_first(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid
 	if (at == NULL)
 		return GT_ENOMEM;
 	if (at->current != NULL)
-		return GT_OK;
+		return 0;
 	task = task_get(stacks, pid, cpu);
 	if (task == NULL)
 		return GT_ENOMEM;
 	at->named = true;
 	set_current(stacks, cpu, task);
-	return GT_OK;
+	return 0;
 }
 
 int gt_text_stacks_lost(struct gt_text_stacks *stacks, int32_t cpu)
@@ -359,7 +359,7 @@ int gt_text_stacks_lost(struct gt_text_stacks *stacks, int32_t cpu)
 	if (at == NULL)
 		return GT_ENOMEM;
 	at->epoch++;
-	return GT_OK;
+	return 0;
 }
 
 int64_t gt_text_task_tid(const struct gt_text_task *task)
@@ -392,7 +392,7 @@ static int grow(struct gt_text_stacks *stacks, struct gt_text_task *task, size_t
 		task->names = grown;
 		task->names_size = size;
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* Drops the innermost call; its callees' time is added to its caller's callees. */
@@ -439,7 +439,7 @@ int gt_text_stacks_enter(struct gt_text_stacks *stacks, struct gt_text_task *tas
 	    task->names_size - task->names_len < name_len) {
 		if (stacks->bytes > GT_TEXT_STACKS_BYTES_MAX)
 			forget_all(stacks, &stacks->counts.forgotten);
-		if (grow(stacks, task, name_len) != GT_OK)
+		if (grow(stacks, task, name_len) != 0)
 			return GT_ENOMEM;
 	}
 	frame = &task->frames[task->frames_count++];
@@ -449,7 +449,7 @@ int gt_text_stacks_enter(struct gt_text_stacks *stacks, struct gt_text_task *tas
 	frame->indent = indent;
 	memcpy(task->names + task->names_len, name, name_len);
 	task->names_len += (uint32_t)name_len;
-	return GT_OK;
+	return 0;
 }
 
 void gt_text_stacks_leaf(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent,

@@ -97,13 +97,13 @@ static __attribute__((noinline, cold)) int look_ahead_slow(struct gt_text_trace 
 		}
 		trace->ahead_offset += count;
 		len += (size_t)count;
-		if (gt_text_trace_peek(trace, block, len) != GT_OK)
+		if (gt_text_trace_peek(trace, block, len) != 0)
 			return GT_ENOMEM;
 		trace->ahead_kept = len < GT_TEXT_PEEK_OVERLAP ? len : GT_TEXT_PEEK_OVERLAP;
 		memmove(block, block + len - trace->ahead_kept, trace->ahead_kept);
 	}
 	trace->looked_ahead[cpu] = 1;
-	return GT_OK;
+	return 0;
 }
 
 /* In an unknown layout, depth is given by indentation alone. */
@@ -119,7 +119,7 @@ static int give_end(struct gt_text_trace *trace, const struct end *end)
 /* Takes the ends that were kept as calls, or as ends of calls from before the text. */
 static int take_ends(struct gt_text_trace *trace, bool are_calls)
 {
-	int result = GT_OK;
+	int result = 0;
 
 	for (uint32_t i = 0; i < trace->end_count; i++) {
 		const struct end *end = trace->ends[i];
@@ -141,7 +141,7 @@ static int end_line(struct gt_text_trace *trace, const struct gt_text_line *line
 {
 	size_t name_len = line->name != NULL ? line->name_len : 0;
 	struct end *end = malloc(sizeof(*end) + name_len + 1);
-	int result = GT_OK;
+	int result = 0;
 
 	if (end == NULL)
 		return GT_ENOMEM;
@@ -167,7 +167,7 @@ static int call_line(struct gt_text_trace *trace, const struct gt_text_line *lin
 	struct gt_text_task *task;
 
 	if (line->pid < 0 && line->cpu >= 0 && !trace->looked_ahead[line->cpu] &&
-	    look_ahead_slow(trace, line->cpu) != GT_OK)
+	    look_ahead_slow(trace, line->cpu) != 0)
 		return GT_ENOMEM;
 	task = gt_text_stacks_task(stacks, line->cpu, line->pid);
 	if (task == NULL)
@@ -195,7 +195,7 @@ static int begin_trace(struct gt_text_trace *trace, const struct gt_text_line *l
 {
 	struct gt_text_trace_report *report = &trace->report;
 	size_t len = line->name_len;
-	int result = GT_OK;
+	int result = 0;
 
 	/* Texts that were concatenated: open calls end here. */
 	if (report->traces++ > 0 || report->trace_lines > 0) {
@@ -232,7 +232,7 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 	gt_text_line_parse(text, len, &line);
 	if (trace->in_comment && may_be_text(line.kind)) {
 		trace->in_comment = !gt_text_line_ends_comment(text, len);
-		return GT_OK;
+		return 0;
 	}
 	trace->in_comment = line.goes_on;
 	switch (line.kind) {
@@ -257,19 +257,19 @@ static int take_line(struct gt_text_trace *trace, const char *text, size_t len, 
 	case GT_TEXT_EVENT:
 		report->trace_lines++;
 		report->events++;
-		return GT_OK;
+		return 0;
 	case GT_TEXT_UNTIMED:
 		report->trace_lines++;
 		report->untimed++;
-		return GT_OK;
+		return 0;
 	case GT_TEXT_BLANK:
 	case GT_TEXT_HEADER:
-		return GT_OK;
+		return 0;
 	case GT_TEXT_OTHER:
 		break;
 	}
 	gt_cases_keep(&report->other, report->lines, offset, 0, line.why, text, len);
-	return GT_OK;
+	return 0;
 }
 
 static void too_long(struct gt_text_trace *trace, const char *text, size_t len, uint64_t offset)
@@ -287,7 +287,7 @@ int gt_text_trace_create(struct gt_text_trace **out,
 	if (trace == NULL)
 		return GT_ENOMEM;
 	trace->carry = malloc(GT_TEXT_LINE_MAX);
-	if (trace->carry == NULL || gt_text_stacks_init(&trace->stacks) != GT_OK) {
+	if (trace->carry == NULL || gt_text_stacks_init(&trace->stacks) != 0) {
 		free(trace->carry);
 		free(trace);
 		return GT_ENOMEM;
@@ -297,7 +297,7 @@ int gt_text_trace_create(struct gt_text_trace **out,
 	trace->stacks.left_open = left_open;
 	trace->stacks.user = trace;
 	*out = trace;
-	return GT_OK;
+	return 0;
 }
 
 int gt_text_trace_peek(struct gt_text_trace *trace, const char *block, size_t len)
@@ -324,11 +324,11 @@ int gt_text_trace_peek(struct gt_text_trace *trace, const char *block, size_t le
 		gt_text_line_parse(begin, (size_t)(stop - begin), &line);
 		if (line.kind == GT_TEXT_SWITCH && !trace->looked_ahead[line.cpu]) {
 			trace->looked_ahead[line.cpu] = 1;
-			if (gt_text_stacks_first(&trace->stacks, line.cpu, line.pid) != GT_OK)
+			if (gt_text_stacks_first(&trace->stacks, line.cpu, line.pid) != 0)
 				return GT_ENOMEM;
 		}
 	}
-	return GT_OK;
+	return 0;
 }
 
 int gt_text_trace_feed(struct gt_text_trace *trace, const char *block, size_t len)
@@ -336,7 +336,7 @@ int gt_text_trace_feed(struct gt_text_trace *trace, const char *block, size_t le
 	const char *end = block + len;
 	const char *p = block;
 	const uint64_t before = trace->report.bytes;
-	int result = GT_OK;
+	int result = 0;
 
 	trace->report.bytes += len;
 	if (trace->carry_len > 0 || trace->skipping) {
@@ -354,7 +354,7 @@ int gt_text_trace_feed(struct gt_text_trace *trace, const char *block, size_t le
 			trace->carry_len += part;
 		}
 		if (stop == NULL)
-			return GT_OK;
+			return 0;
 		p = stop + 1;
 		if (!trace->skipping)
 			result = take_line(trace, trace->carry, trace->carry_len, offset);
@@ -381,13 +381,13 @@ int gt_text_trace_feed(struct gt_text_trace *trace, const char *block, size_t le
 			result = take_line(trace, p, (size_t)(stop - p), offset);
 		p = stop + 1;
 	}
-	return result < 0 ? result : GT_OK;
+	return result < 0 ? result : 0;
 }
 
 int gt_text_trace_finish(struct gt_text_trace *trace)
 {
 	struct gt_text_trace_report *report = &trace->report;
-	int result = GT_OK;
+	int result = 0;
 
 	if (trace->carry_len > 0)
 		result = take_line(trace, trace->carry, trace->carry_len,
@@ -400,7 +400,7 @@ int gt_text_trace_finish(struct gt_text_trace *trace)
 	report->never_returned = trace->stacks.counts.never_returned;
 	report->cut_by_loss = trace->stacks.counts.cut_by_loss;
 	report->forgotten = trace->stacks.counts.forgotten;
-	return result < 0 ? result : GT_OK;
+	return result < 0 ? result : 0;
 }
 
 const struct gt_text_trace_report *gt_text_trace_report(const struct gt_text_trace *trace)
@@ -439,7 +439,7 @@ static int feed_fd(struct gt_text_trace *trace, int fd, char *block, bool peeked
 			return read_failed(message, trace->report.bytes);
 		if (count == 0)
 			return gt_text_trace_finish(trace);
-		if (!peeked && gt_text_trace_peek(trace, block, (size_t)count) != GT_OK)
+		if (!peeked && gt_text_trace_peek(trace, block, (size_t)count) != 0)
 			return GT_ENOMEM;
 		peeked = true;
 		result = gt_text_trace_feed(trace, block, (size_t)count);

@@ -30,8 +30,8 @@ static int make_room(struct gt_file_writer *writer, uint8_t **bytes, size_t *siz
 		return 0;
 	free(*bytes);
 	*bytes = malloc(count);
-	*size = *bytes ? count : 0;
-	return *bytes ? 0 : gt_file_writer_no_memory(writer);
+	*size = *bytes != NULL ? count : 0;
+	return *bytes != NULL ? 0 : gt_file_writer_no_memory(writer);
 }
 
 uint8_t *gt_file_writer_start_payload(struct gt_file_writer *writer, size_t count)
@@ -73,7 +73,7 @@ static int put_writers(struct gt_file_writer *writer)
 	if (!writer->writer_count)
 		return 0;
 	uint8_t *at = gt_file_writer_start_payload(writer, count);
-	if (!at)
+	if (at == NULL)
 		return writer->output.error;
 	memcpy(at, &head, sizeof(head));
 	memcpy(at + sizeof(head), writer->writers, count - sizeof(head));
@@ -113,10 +113,10 @@ static int put_switches(struct gt_file_writer *writer)
 	size_t count = sizeof(head) + head.count * sizeof(struct graftrace_file_switch);
 	uint64_t clock = 0;
 
-	if (!writer->switches || (!head.count && writer->switches_said))
+	if (writer->switches == NULL || (!head.count && writer->switches_said))
 		return 0;
 	uint8_t *at = gt_file_writer_start_payload(writer, count);
-	if (!at)
+	if (at == NULL)
 		return writer->output.error;
 	memcpy(at, &head, sizeof(head));
 	at += sizeof(head);
@@ -140,9 +140,9 @@ static int sink_switches(void *data, uint64_t start, uint64_t lost,
 
 	if (writer->output.error)
 		return gt_file_writer_answer(writer);
-	if (!writer->switches) {
+	if (writer->switches == NULL) {
 		writer->switches = malloc(SWITCHES * sizeof(*writer->switches));
-		if (!writer->switches) {
+		if (writer->switches == NULL) {
 			gt_file_writer_no_memory(writer);
 			return gt_file_writer_answer(writer);
 		}
@@ -184,7 +184,7 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 	struct gt_file_writer *writer = calloc(1, sizeof(*writer));
 
 	*out = NULL;
-	if (!writer)
+	if (writer == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for a recording");
 	writer->compress = options->compress;
 	writer->goes_on = options->goes_on;
@@ -206,7 +206,7 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 			: gt_block_output_create(&writer->output, options->path);
 	if (!error && options->compress) {
 		writer->encoder = gt_columns_encoder_create(options->level);
-		if (!writer->encoder)
+		if (writer->encoder == NULL)
 			error = gt_file_writer_no_memory(writer);
 	}
 	if (!error && !options->append_at)
@@ -237,7 +237,7 @@ int gt_file_writer_block(struct gt_file_writer *writer, const struct graftrace_b
 			      ? NULL
 			      : gt_file_writer_start_payload(writer, block->payload_bytes);
 
-	if (!at)
+	if (at == NULL)
 		return writer->output.error;
 	memcpy(at, payload, block->payload_bytes);
 	return gt_block_output_put(&writer->output, writer->block,
@@ -268,7 +268,7 @@ int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_wr
 	if (gt_file_writer_flush(writer) == 0) {
 		end.sub_buffers = writer->sub_buffers;
 		uint8_t *payload = gt_file_writer_start_payload(writer, sizeof(end));
-		if (payload) {
+		if (payload != NULL) {
 			memcpy(payload, &end, sizeof(end));
 			gt_block_output_put(&writer->output, writer->block, GRAFTRACE_BLOCK_END, 0,
 					    sizeof(end), sizeof(end), 0);
@@ -292,7 +292,7 @@ uint64_t gt_file_writer_bytes(struct gt_file_writer *writer)
 
 void gt_file_writer_destroy(struct gt_file_writer *writer)
 {
-	if (!writer)
+	if (writer == NULL)
 		return;
 	if (!writer->finished) {
 		gt_file_writer_flush(writer);

@@ -14,7 +14,7 @@
 static int put_part(struct gt_file_writer *writer, enum graftrace_file_kernel_kind kind,
 		    uint32_t cpu, const char *name, const void *bytes, size_t count)
 {
-	size_t name_bytes = name ? strlen(name) + 1 : 0;
+	size_t name_bytes = name != NULL ? strlen(name) + 1 : 0;
 	struct graftrace_file_kernel head = {
 		.kind = kind,
 		.cpu = cpu,
@@ -25,10 +25,10 @@ static int put_part(struct gt_file_writer *writer, enum graftrace_file_kernel_ki
 	if (writer->output.error)
 		return writer->output.error;
 	uint8_t *at = gt_file_writer_start_payload(writer, sizeof(head) + name_bytes + count);
-	if (!at)
+	if (at == NULL)
 		return writer->output.error;
 	memcpy(at, &head, sizeof(head));
-	if (name)
+	if (name != NULL)
 		memcpy(at + sizeof(head), name, name_bytes);
 	memcpy(at + sizeof(head) + name_bytes, bytes, count);
 	return gt_file_writer_put_payload(writer, GRAFTRACE_BLOCK_KERNEL,
@@ -70,9 +70,9 @@ int gt_file_writer_kernel_gather(struct gt_file_writer *writer, const char *name
 
 	if (length > GATHER_BYTES)
 		return gt_file_writer_kernel_file(writer, name, bytes, count);
-	if (!writer->kernel_files)
+	if (writer->kernel_files == NULL)
 		writer->kernel_files = malloc(GATHER_BYTES);
-	if (!writer->kernel_files)
+	if (writer->kernel_files == NULL)
 		return gt_file_writer_no_memory(writer);
 	if (writer->kernel_file_bytes + length > GATHER_BYTES &&
 	    gt_file_writer_kernel_gathered(writer) < 0)
@@ -92,9 +92,9 @@ int gt_file_writer_kernel_pages(struct gt_file_writer *writer, uint32_t cpu, con
 	int64_t packed_bytes = GT_EINVAL;
 
 	if (writer->compress) {
-		if (!writer->pages_encoder)
+		if (writer->pages_encoder == NULL)
 			writer->pages_encoder = gt_pages_encoder_create();
-		if (!writer->pages_encoder)
+		if (writer->pages_encoder == NULL)
 			return gt_file_writer_no_memory(writer);
 		packed_bytes =
 			gt_pages_encode(writer->pages_encoder, pages, count, page_bytes, &packed);

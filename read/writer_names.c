@@ -23,7 +23,7 @@ int gt_file_writer_object(void *data, uint32_t pid, const char *path, uint64_t s
 						bias, (uint32_t)path_bytes, 0 };
 	size_t count = sizeof(object) + build_id_bytes + path_bytes + 1;
 	uint8_t *at = gt_file_writer_start_payload(writer, count);
-	if (!at)
+	if (at == NULL)
 		return gt_file_writer_answer(writer);
 	memcpy(at, &object, sizeof(object));
 	at += sizeof(object);
@@ -38,7 +38,7 @@ int gt_file_writer_object(void *data, uint32_t pid, const char *path, uint64_t s
 
 static size_t name_length(const char *name)
 {
-	size_t length = name ? strlen(name) : 0;
+	size_t length = name != NULL ? strlen(name) : 0;
 	return length > GT_FILE_NAME_MAX_BYTES ? GT_FILE_NAME_MAX_BYTES : length;
 }
 
@@ -75,7 +75,7 @@ int gt_file_writer_functions(void *data, uint32_t pid, uint32_t first,
 		size_t payload =
 			sizeof(head) + part * sizeof(struct graftrace_file_function) + strings;
 		uint8_t *at = gt_file_writer_start_payload(writer, payload);
-		if (!at)
+		if (at == NULL)
 			return gt_file_writer_answer(writer);
 		memcpy(at, &head, sizeof(head));
 		at += sizeof(head);
@@ -112,7 +112,7 @@ int gt_file_writer_event(void *data, const struct gt_event_format *event)
 	for (uint32_t i = 0; i < fields; i++)
 		strings +=
 			name_length(event->fields[i].name) + name_length(event->fields[i].type) + 2;
-	strings += event->print && fields ? name_length(event->print) + 1 : 0;
+	strings += event->print != NULL && fields ? name_length(event->print) + 1 : 0;
 	struct graftrace_file_event head = { .number = event->number,
 					     .field_count = fields,
 					     .address = event->address,
@@ -120,7 +120,7 @@ int gt_file_writer_event(void *data, const struct gt_event_format *event)
 	const size_t count =
 		sizeof(head) + fields * sizeof(struct graftrace_file_event_field) + strings;
 	uint8_t *at = gt_file_writer_start_payload(writer, count);
-	if (!at)
+	if (at == NULL)
 		return writer->output.error;
 	uint8_t *field = at + sizeof(head);
 	uint8_t *names = field + fields * sizeof(struct graftrace_file_event_field);
@@ -144,7 +144,7 @@ int gt_file_writer_event(void *data, const struct gt_event_format *event)
 		name = put_name(name, from->name);
 		entry.type = (uint32_t)(name - names);
 		name = put_name(name, from->type);
-		if (event->print && i == 0) {
+		if (event->print != NULL && i == 0) {
 			entry.print = name - names <= UINT16_MAX ? (uint16_t)(name - names) : 0;
 			name = put_name(name, event->print);
 		}

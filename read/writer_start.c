@@ -31,7 +31,7 @@ static void add_bytes(struct strings *strings, enum graftrace_string_tag tag, co
 	if (strings->count + padded > strings->size) {
 		size_t size = (strings->count + padded) * 2;
 		uint8_t *bytes = realloc(strings->bytes, size);
-		if (!bytes) {
+		if (bytes == NULL) {
 			strings->failed = true;
 			return;
 		}
@@ -47,9 +47,9 @@ static void add_bytes(struct strings *strings, enum graftrace_string_tag tag, co
 
 static void add_string(struct strings *strings, enum graftrace_string_tag tag, const char *text)
 {
-	const size_t length = text ? strlen(text) : 0;
+	const size_t length = text != NULL ? strlen(text) : 0;
 
-	if (text)
+	if (text != NULL)
 		add_bytes(strings, tag, text,
 			  length > GT_FILE_NAME_MAX_BYTES ? GT_FILE_NAME_MAX_BYTES : length);
 }
@@ -59,11 +59,11 @@ static void add_processor(struct strings *strings)
 	char line[512];
 	FILE *file = fopen("/proc/cpuinfo", "re");
 
-	if (!file)
+	if (file == NULL)
 		return;
-	while (fgets(line, sizeof(line), file)) {
+	while (fgets(line, sizeof(line), file) != NULL) {
 		char *colon = strchr(line, ':');
-		if (strncmp(line, "model name", 10) == 0 && colon && colon[1]) {
+		if (strncmp(line, "model name", 10) == 0 && colon != NULL && colon[1]) {
 			line[strcspn(line, "\n")] = 0;
 			add_string(strings, GRAFTRACE_STRING_CPU, colon + 2);
 			break;
@@ -79,7 +79,7 @@ static int put_strings(struct gt_file_writer *writer, enum graftrace_block_type 
 		strings->failed
 			? NULL
 			: gt_file_writer_start_payload(writer, fixed_bytes + strings->count);
-	if (payload) {
+	if (payload != NULL) {
 		memcpy(payload, fixed, fixed_bytes);
 		if (strings->count)
 			memcpy(payload + fixed_bytes, strings->bytes, strings->count);
@@ -93,7 +93,7 @@ static int put_strings(struct gt_file_writer *writer, enum graftrace_block_type 
 
 static void add_known(struct strings *strings, enum graftrace_string_tag tag, const char *text)
 {
-	if (text && *text)
+	if (text != NULL && *text)
 		add_string(strings, tag, text);
 }
 
@@ -103,7 +103,7 @@ static void add_system(struct strings *strings)
 	struct utsname system;
 	char directory[4096], text[512];
 
-	if (getcwd(directory, sizeof(directory)))
+	if (getcwd(directory, sizeof(directory)) != NULL)
 		add_string(strings, GRAFTRACE_STRING_DIRECTORY, directory);
 	if (uname(&system) == 0) {
 		snprintf(text, sizeof(text), "%s %s %s", system.sysname, system.release,
@@ -121,10 +121,11 @@ int gt_file_writer_put_start(struct gt_file_writer *writer,
 	struct strings strings = { 0 };
 	struct timespec realtime = { 0 };
 
-	for (const char *const *argument = options->argv; argument && *argument; argument++)
+	for (const char *const *argument = options->argv; argument != NULL && *argument != NULL;
+	     argument++)
 		add_string(&strings, GRAFTRACE_STRING_ARGUMENT, *argument);
 	add_string(&strings, GRAFTRACE_STRING_PROGRAM, options->program);
-	if (options->like) {
+	if (options->like != NULL) {
 		add_known(&strings, GRAFTRACE_STRING_DIRECTORY, options->like->directory);
 		add_known(&strings, GRAFTRACE_STRING_SYSTEM, options->like->system);
 		add_known(&strings, GRAFTRACE_STRING_HOST, options->like->host);
@@ -152,10 +153,10 @@ int gt_file_writer_put_start(struct gt_file_writer *writer,
 		.string_bytes = (uint32_t)strings.count,
 	};
 	int error = put_strings(writer, GRAFTRACE_BLOCK_START, &start, sizeof(start), &strings);
-	if (error || !options->options || !*options->options)
+	if (error || options->options == NULL || *options->options == NULL)
 		return error;
 	struct strings list = { 0 };
-	for (const char *const *option = options->options; *option; option++)
+	for (const char *const *option = options->options; *option != NULL; option++)
 		add_string(&list, GRAFTRACE_STRING_OPTION, *option);
 	return put_strings(writer, GRAFTRACE_BLOCK_OPTIONS, &start, 0, &list);
 }

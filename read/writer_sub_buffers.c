@@ -44,7 +44,7 @@ static int64_t put_group(struct gt_file_writer *writer, const struct gt_columns_
 			 uint32_t count, struct graftrace_file_group *group, uint8_t *out)
 {
 	unsigned pressure = atomic_load_explicit(&writer->pressure, memory_order_relaxed);
-	unsigned asked = writer->ask_pressure ? writer->ask_pressure(writer->ask_data) : 0;
+	unsigned asked = writer->ask_pressure != NULL ? writer->ask_pressure(writer->ask_data) : 0;
 	size_t plain = 0;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -54,7 +54,7 @@ static int64_t put_group(struct gt_file_writer *writer, const struct gt_columns_
 	if (asked > pressure)
 		pressure = asked;
 	group->encoding = GRAFTRACE_ENCODING_PLAIN;
-	if (writer->encoder && pressure < PRESSURE_PLAIN) {
+	if (writer->encoder != NULL && pressure < PRESSURE_PLAIN) {
 		int64_t packed = gt_columns_encode(
 			writer->encoder, inputs, count,
 			pressure < PRESSURE_BARE ? GT_COLUMNS_ZSTD : GT_COLUMNS_BARE, out);
@@ -104,7 +104,7 @@ int gt_file_writer_put_sub_buffers(struct gt_file_writer *writer)
 	size_t head_bytes = sizeof(head) + groups * sizeof(struct graftrace_file_group) +
 			    count * sizeof(struct graftrace_file_sub_buffer);
 	uint8_t *payload = gt_file_writer_start_payload(writer, head_bytes + bound);
-	if (!payload)
+	if (payload == NULL)
 		return writer->output.error;
 
 	memcpy(payload, &head, sizeof(head));
@@ -174,7 +174,7 @@ static int make_gather_room(struct gt_file_writer *writer, size_t bytes)
 		if (size < GATHER_BYTES)
 			size = GATHER_BYTES;
 		uint8_t *gather = realloc(writer->gather, size);
-		if (!gather)
+		if (gather == NULL)
 			return gt_file_writer_no_memory(writer);
 		writer->gather = gather;
 		writer->gather_size = size;
@@ -182,11 +182,11 @@ static int make_gather_room(struct gt_file_writer *writer, size_t bytes)
 	if (writer->pending_count == writer->pending_size) {
 		uint32_t size = writer->pending_size * 2 + 64;
 		struct gt_file_pending *pending = realloc(writer->pending, size * sizeof(*pending));
-		if (!pending)
+		if (pending == NULL)
 			return gt_file_writer_no_memory(writer);
 		writer->pending = pending;
 		struct gt_columns_input *inputs = realloc(writer->inputs, size * sizeof(*inputs));
-		if (!inputs)
+		if (inputs == NULL)
 			return gt_file_writer_no_memory(writer);
 		writer->inputs = inputs;
 		writer->pending_size = size;

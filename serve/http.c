@@ -184,7 +184,7 @@ static enum MHD_Result begin(struct gt_http_server *server, struct MHD_Connectio
 	refused = gt_http_check(server, connection, why, sizeof(why));
 	if (refused != 0)
 		return gt_http_send_refusal(connection, refused, why);
-	if (server->page && get && gt_page_server_has(url))
+	if (server->page != NULL && get && gt_page_server_has(url))
 		return gt_page_server_answer(server->page, connection, url);
 	if (strcmp(url, "/") == 0 || strcmp(url, "/ftrace") == 0)
 		return send_to_root(server, connection, get);

@@ -38,27 +38,27 @@ int gt_page_server_create(const struct gt_page_source *source, struct gt_page_se
 {
 	struct gt_page_server *server = calloc(1, sizeof(*server));
 
-	if (!server)
+	if (server == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for the page");
 	server->source = *source;
 	pthread_mutex_init(&server->lock, NULL);
 	pthread_rwlock_init(&server->shown_lock, NULL);
 	*server_out = server;
-	return GT_OK;
+	return 0;
 }
 
 void gt_page_server_destroy(struct gt_page_server *server)
 {
 	if (server->reads) {
 		pthread_mutex_lock(&server->lock);
-		if (server->next)
+		if (server->next != NULL)
 			gt_page_stop(server->next);
 		pthread_mutex_unlock(&server->lock);
 		pthread_join(server->reader, NULL);
 	}
-	if (server->next)
+	if (server->next != NULL)
 		gt_page_destroy(server->next);
-	if (server->shown)
+	if (server->shown != NULL)
 		gt_page_destroy(server->shown);
 	pthread_rwlock_destroy(&server->shown_lock);
 	pthread_mutex_destroy(&server->lock);
@@ -73,7 +73,7 @@ static void *read_page(void *data)
 
 	pthread_rwlock_wrlock(&server->shown_lock);
 	pthread_mutex_lock(&server->lock);
-	if (error == GT_OK) {
+	if (error == 0) {
 		last = server->shown;
 		server->shown = server->next;
 		server->next = NULL;
@@ -83,7 +83,7 @@ static void *read_page(void *data)
 	server->error = error;
 	pthread_mutex_unlock(&server->lock);
 	pthread_rwlock_unlock(&server->shown_lock);
-	if (last)
+	if (last != NULL)
 		gt_page_destroy(last);
 	return NULL;
 }
@@ -108,21 +108,21 @@ static int start_reader(struct gt_page_server *server, unsigned long seconds)
 	int error;
 
 	if (server->reads && !server->ended)
-		return GT_OK;
+		return 0;
 	if (server->reads)
 		pthread_join(server->reader, NULL);
 	server->reads = server->ended = false;
-	if (server->next)
+	if (server->next != NULL)
 		gt_page_destroy(server->next);
 	server->next = NULL;
 	error = server->source.prepare(server->source.user, &options);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_page_create(&options, &server->next);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	set_filter(server, seconds);
 	server->reads = gt_own_thread_start(&server->reader, read_page, server) == 0;
-	return server->reads ? GT_OK : GT_ENOMEM;
+	return server->reads ? 0 : GT_ENOMEM;
 }
 
 bool gt_page_server_has(const char *url)
@@ -157,7 +157,7 @@ static int send_page(struct gt_page_server *server, struct MHD_Connection *conne
 	char *text = malloc(bytes);
 
 	begin_reading(server);
-	if (!text)
+	if (text == NULL)
 		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory\n");
 	before = (size_t)(mark - gt_page_page);
 	memcpy(text, gt_page_page, before);
@@ -206,10 +206,10 @@ static int send_answer(struct gt_page *page, struct MHD_Connection *connection,
 	char *text;
 	int error;
 
-	if (gt_out_init_memory(&out) != GT_OK)
+	if (gt_out_init_memory(&out) != 0)
 		return send_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory\n");
 	error = gt_page_answer(page, question, parameter, connection, &out);
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_out_fini(&out);
 		return error == GT_ENOENT
 			       ? send_words(connection, MHD_HTTP_NOT_FOUND,
@@ -223,7 +223,8 @@ static int send_answer(struct gt_page *page, struct MHD_Connection *connection,
 	/* Shrinks the buffer to the answer's size. */
 	text = realloc(out.buffer, out.used);
 	return gt_http_send(connection, MHD_HTTP_OK,
-			    MHD_create_response_from_buffer(out.used, text ? text : out.buffer,
+			    MHD_create_response_from_buffer(out.used,
+							    text != NULL ? text : out.buffer,
 							    MHD_RESPMEM_MUST_FREE),
 			    "application/json", ANSWER_POLICY);
 }
@@ -235,16 +236,16 @@ static int look(struct gt_page_server *server, struct MHD_Connection *connection
 	int error;
 
 	pthread_mutex_lock(&server->lock);
-	error = start_reader(server, seconds ? strtoul(seconds, NULL, 10) : 0);
+	error = start_reader(server, seconds != NULL ? strtoul(seconds, NULL, 10) : 0);
 	pthread_mutex_unlock(&server->lock);
-	return error == GT_OK ? send_progress(server, connection) : send_failure(connection);
+	return error == 0 ? send_progress(server, connection) : send_failure(connection);
 }
 
 /* Answers while no data are ready: starts reading, or reports its progress. */
 static int send_beginning(struct gt_page_server *server, struct MHD_Connection *connection)
 {
-	return begin_reading(server) == GT_OK ? send_progress(server, connection)
-					      : send_failure(connection);
+	return begin_reading(server) == 0 ? send_progress(server, connection)
+					  : send_failure(connection);
 }
 
 int gt_page_server_answer(struct gt_page_server *server, struct MHD_Connection *connection,
@@ -263,8 +264,8 @@ int gt_page_server_answer(struct gt_page_server *server, struct MHD_Connection *
 	if (strcmp(question, "progress") == 0)
 		return send_progress(server, connection);
 	pthread_rwlock_rdlock(&server->shown_lock);
-	result = server->shown ? send_answer(server->shown, connection, question)
-			       : send_beginning(server, connection);
+	result = server->shown != NULL ? send_answer(server->shown, connection, question)
+				       : send_beginning(server, connection);
 	pthread_rwlock_unlock(&server->shown_lock);
 	return result;
 }

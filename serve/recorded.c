@@ -390,7 +390,7 @@ int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **reco
 	if (recorded != NULL)
 		recorded->program = strdup(gt_recording_info(recording)->program);
 	if (recorded == NULL || recorded->program == NULL ||
-	    gt_recorded_events_init(&recorded->events, recording) != GT_OK) {
+	    gt_recorded_events_init(&recorded->events, recording) != 0) {
 		if (recorded != NULL)
 			free(recorded->program);
 		free(recorded);

@@ -58,14 +58,14 @@ static bool is_first_of_system(const struct gt_recorded_events *events, uint32_t
 /* Names that are no part of a path have no files. */
 static bool is_part(const char *name)
 {
-	return *name && *name != '.' && !strchr(name, '/');
+	return *name && *name != '.' && strchr(name, '/') == NULL;
 }
 
 static int make_rows(struct gt_recorded_events *events)
 {
 	events->files = calloc(ROWS_MOST * (events->count + 1ul), sizeof(*events->files));
 	events->paths = calloc(ROWS_MOST * (events->count + 1ul), sizeof(*events->paths));
-	if (!events->files || !events->paths)
+	if (events->files == NULL || events->paths == NULL)
 		return GT_ENOMEM;
 	events->group.files = events->files;
 	for (uint32_t i = 0; i < events->count; i++) {
@@ -81,7 +81,7 @@ static int make_rows(struct gt_recorded_events *events)
 		    !add_row(events, GT_EVENT_ID, format, i))
 			return GT_ENOMEM;
 	}
-	return GT_OK;
+	return 0;
 }
 
 int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recording *recording)
@@ -93,11 +93,11 @@ int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recordi
 	*events = (struct gt_recorded_events){ .count = 0 };
 	events->formats = calloc(all + 1ul, sizeof(*events->formats));
 	events->numbers = calloc(all + 1ul, sizeof(*events->numbers));
-	if (!events->formats || !events->numbers) {
+	if (events->formats == NULL || events->numbers == NULL) {
 		gt_recorded_events_fini(events);
 		return GT_ENOMEM;
 	}
-	for (uint32_t i = 0; gt_recording_event_at(recording, i, &format) == GT_OK; i++) {
+	for (uint32_t i = 0; gt_recording_event_at(recording, i, &format) == 0; i++) {
 		if (format.number & GRAFTRACE_VALUES)
 			continue;
 		for (k = 0; k < events->count && !is_same(&events->formats[k], &format); k++)
@@ -108,15 +108,15 @@ int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recordi
 			(struct gt_recorded_event_number){ format.number, k };
 	}
 	qsort(events->numbers, events->number_count, sizeof(*events->numbers), compare_numbers);
-	if (make_rows(events) == GT_OK)
-		return GT_OK;
+	if (make_rows(events) == 0)
+		return 0;
 	gt_recorded_events_fini(events);
 	return GT_ENOMEM;
 }
 
 void gt_recorded_events_fini(struct gt_recorded_events *events)
 {
-	for (uint32_t i = 0; events->paths && i < events->group.count; i++)
+	for (uint32_t i = 0; events->paths != NULL && i < events->group.count; i++)
 		free(events->paths[i]);
 	free(events->paths);
 	free(events->files);
@@ -132,10 +132,10 @@ int gt_recorded_events_of(const struct gt_recorded_events *events, uint32_t numb
 	const struct gt_recorded_event_number *found = bsearch(
 		&wanted, events->numbers, events->number_count, sizeof(wanted), compare_numbers);
 
-	if (!found)
+	if (found == NULL)
 		return GT_ENOENT;
 	*format = events->formats[found->index];
-	return GT_OK;
+	return 0;
 }
 
 int gt_recorded_events_at(const struct gt_recorded_events *events, uint64_t index,
@@ -149,5 +149,5 @@ int gt_recorded_events_at(const struct gt_recorded_events *events, uint64_t inde
 	if (index >= events->count)
 		return GT_ENOENT;
 	event->format = events->formats[index];
-	return GT_OK;
+	return 0;
 }

@@ -216,7 +216,7 @@ void gt_text_reader_discard(struct gt_text_reader *reader, uint64_t until, char 
 
 	for (int i = 0; i < GT_TEXT_DISCARDS_MOST; i++)
 		if (gt_text_read(&reader->text, buffer, bytes) <= 0 ||
-		    (merge->current && merge->current->record.clock > until))
+		    (merge->current != NULL && merge->current->record.clock > until))
 			break;
 }
 

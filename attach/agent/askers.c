@@ -6,10 +6,10 @@
 
 int gt_askers_find(struct gt_catalog_file *file)
 {
-	if (file->askers)
+	if (file->askers != NULL)
 		return 0;
 	file->askers = calloc(file->function_count + 1, 1);
-	if (!file->askers)
+	if (file->askers == NULL)
 		return GT_ENOMEM;
 	for (uint32_t index = 0; index < file->function_count; index++)
 		file->askers[index] = gt_plan_asks_caller(file->plan, index);
@@ -18,5 +18,5 @@ int gt_askers_find(struct gt_catalog_file *file)
 
 bool gt_askers_has(const struct gt_catalog_file *file, uint32_t index)
 {
-	return file->askers && file->askers[index];
+	return file->askers != NULL && file->askers[index];
 }

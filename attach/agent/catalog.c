@@ -26,9 +26,9 @@ void gt_catalog_init(struct gt_catalog *catalog)
 
 static void free_file(struct gt_catalog_file *file)
 {
-	if (file->plan)
+	if (file->plan != NULL)
 		gt_plan_destroy(file->plan);
-	if (file->object)
+	if (file->object != NULL)
 		gt_object_close(file->object);
 	if (file->fd >= 0)
 		close(file->fd);
@@ -46,9 +46,7 @@ static void free_file(struct gt_catalog_file *file)
 
 void gt_catalog_fini(struct gt_catalog *catalog)
 {
-	size_t i;
-
-	for (i = 0; i < catalog->file_count; i++)
+	for (size_t i = 0; i < catalog->file_count; i++)
 		free_file(catalog->files[i]);
 	gt_dynamics_fini(catalog);
 	gt_synthetics_fini(catalog);
@@ -61,9 +59,8 @@ static bool is_system(const char *path)
 {
 	static const char *const directories[] = { "/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/",
 						   "/usr/libexec/" };
-	size_t i;
 
-	for (i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
 		if (strncmp(path, directories[i], strlen(directories[i])) == 0)
 			return true;
 	return false;
@@ -93,9 +90,9 @@ static int read_file(void *data, uint64_t offset, void *buffer, size_t bytes)
 static int open_mapped(pid_t pid, const struct gt_map *map, struct stat *status)
 {
 	char path[4200];
-	int tries, fd;
+	int fd;
 
-	for (tries = 0; tries < 3; tries++) {
+	for (int tries = 0; tries < 3; tries++) {
 		if (tries == 0)
 			snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 				 (unsigned long long)map->start, (unsigned long long)map->end);
@@ -125,7 +122,7 @@ static bool has_wrgsbase(const uint8_t *code, size_t bytes)
 {
 	const uint8_t *at = code + 3, *end = code + bytes;
 
-	for (; at + 1 < end && (at = memchr(at, 0xae, (size_t)(end - at - 1))); at++)
+	for (; at + 1 < end && (at = memchr(at, 0xae, (size_t)(end - at - 1))) != NULL; at++)
 		if (at[-1] == 0x0f && (at[-2] & 0xfe) == 0x48 && at[-3] == 0xf3 &&
 		    (at[1] & 0xf8) == 0xd8)
 			return true;
@@ -142,15 +139,15 @@ static bool sets_gs(const struct gt_catalog_file *file)
 	const size_t step = 1 << 16, over = 4;
 	uint8_t *code;
 	bool found = false;
-	uint32_t i;
 
 	code = malloc(step + over);
-	for (i = 0; code && !found && i < gt_object_segment_count(file->object); i++) {
+	for (uint32_t i = 0; code != NULL && !found && i < gt_object_segment_count(file->object);
+	     i++) {
 		const struct gt_object_segment *segment = gt_object_segment(file->object, i);
-		uint64_t at;
 		ssize_t got;
 
-		for (at = 0; segment->execute && !found && at < segment->file_bytes; at += step) {
+		for (uint64_t at = 0; segment->execute && !found && at < segment->file_bytes;
+		     at += step) {
 			uint64_t left = segment->file_bytes - at;
 
 			got = pread(file->fd, code, left < step + over ? left : step + over,
@@ -186,7 +183,7 @@ static int plan_file(struct gt_catalog_file *file, bool breakpoints, struct gt_m
 	file->entries = calloc(file->function_count + 1, sizeof(*file->entries));
 	file->planned = calloc(file->function_count + 1, 1);
 	file->touched = calloc(file->function_count + 1, 1);
-	if (!file->entries || !file->planned || !file->touched)
+	if (file->entries == NULL || file->planned == NULL || file->touched == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for the functions of %s", file->path);
 	file->prepared = gt_plan_is_prepared(file->plan);
 	file->sets_gs = sets_gs(file);
@@ -203,7 +200,7 @@ struct gt_catalog_probe *gt_catalog_add_probe(struct gt_catalog *catalog,
 		const uint32_t room = file->probe_room ? file->probe_room * 2 : 16;
 		void *grown = realloc(file->probes, room * sizeof(*file->probes));
 
-		if (!grown)
+		if (grown == NULL)
 			return NULL;
 		file->probes = grown;
 		file->probe_room = room;
@@ -220,12 +217,12 @@ struct gt_catalog_probe *gt_catalog_add_probe(struct gt_catalog *catalog,
 /* Those of its notes, and those that were set for it before it was here. */
 static int add_probes(struct gt_catalog *catalog, struct gt_catalog_file *file)
 {
-	uint32_t count = 0, i;
+	uint32_t count = 0;
 	const struct gt_probe *probes =
-		file->object ? gt_object_probes(file->object, &count) : NULL;
+		file->object != NULL ? gt_object_probes(file->object, &count) : NULL;
 
-	for (i = 0; i < count; i++)
-		if (!gt_catalog_add_probe(catalog, file, &probes[i]))
+	for (uint32_t i = 0; i < count; i++)
+		if (gt_catalog_add_probe(catalog, file, &probes[i]) == NULL)
 			return GT_ENOMEM;
 	return gt_dynamics_opened(catalog, file);
 }
@@ -235,13 +232,12 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 {
 	struct gt_catalog_file *file;
 	struct stat status;
-	size_t i;
 	int error, fd;
 
 	fd = open_mapped(pid, map, &status);
 	if (fd < 0)
 		return gt_fail(message, GT_ENOENT, "cannot open %s", map->path);
-	for (i = 0; i < catalog->file_count; i++) {
+	for (size_t i = 0; i < catalog->file_count; i++) {
 		file = catalog->files[i];
 		if (file->inode != status.st_ino || file->device_major != major(status.st_dev) ||
 		    file->device_minor != minor(status.st_dev) ||
@@ -255,7 +251,7 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 		size_t room = catalog->file_room ? catalog->file_room * 2 : 16;
 		void *files = realloc(catalog->files, room * sizeof(*catalog->files));
 
-		if (!files) {
+		if (files == NULL) {
 			close(fd);
 			return gt_fail(message, GT_ENOMEM, "no memory for %s", map->path);
 		}
@@ -263,9 +259,9 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 		catalog->file_room = room;
 	}
 	file = calloc(1, sizeof(*file));
-	if (file)
+	if (file != NULL)
 		file->path = strdup(map->path);
-	if (!file || !file->path) {
+	if (file == NULL || file->path == NULL) {
 		free(file);
 		close(fd);
 		return gt_fail(message, GT_ENOMEM, "no memory for %s", map->path);
@@ -330,7 +326,7 @@ static bool is_first(const struct gt_catalog_file *file, uint32_t index, uint64_
 	if (address != start + sizeof(endbr64))
 		return address == start;
 	bytes = gt_object_bytes(file->object, start, sizeof(endbr64));
-	return bytes && memcmp(bytes, endbr64, sizeof(endbr64)) == 0;
+	return bytes != NULL && memcmp(bytes, endbr64, sizeof(endbr64)) == 0;
 }
 
 /* Whether a plan of the function would take the bytes of a place there: a few bytes behind its start. */
@@ -358,8 +354,8 @@ static int plan_entry(struct gt_catalog_file *file, struct gt_catalog_probe *pro
 		error = gt_catalog_plan(file, index, entry, message);
 	if (error)
 		return error;
-	probe->function = *entry ? index : 0;
-	if (*entry && (*entry)->way != GT_PLAN_NONE &&
+	probe->function = *entry != NULL ? index : 0;
+	if (*entry != NULL && (*entry)->way != GT_PLAN_NONE &&
 	    (address == (*entry)->address || address == (*entry)->patch_address)) {
 		probe->kind = GT_PROBE_ENTRY;
 		probe->plan = **entry;
@@ -382,7 +378,8 @@ static int plan_dynamic(struct gt_catalog_file *file, struct gt_catalog_probe *p
 					       message);
 	if (probe->kind != GT_PROBE_ENTRY)
 		probe->plan = (struct gt_plan_entry){
-			.reason = entry && entry->reason ? entry->reason : GT_REASON_UNKNOWN,
+			.reason =
+				entry != NULL && entry->reason ? entry->reason : GT_REASON_UNKNOWN,
 		};
 	else if (entry->entry_only)
 		probe->plan.way = GT_PLAN_NONE; /* plan.reason says why */
@@ -394,9 +391,8 @@ static int plan_dynamic(struct gt_catalog_file *file, struct gt_catalog_probe *p
 static uint32_t site_of(const struct gt_catalog_file *file, uint32_t index)
 {
 	const struct gt_probe *probe = file->probes[index].probe;
-	uint32_t i;
 
-	for (i = 0; i < index; i++) {
+	for (uint32_t i = 0; i < index; i++) {
 		const struct gt_probe *other = file->probes[i].probe;
 
 		if (other->address == probe->address &&
@@ -414,10 +410,10 @@ static int plan_static(struct gt_catalog_file *file, uint32_t count, struct gt_m
 	uint64_t *addresses = calloc(count, sizeof(*addresses));
 	uint32_t *indexes = calloc(count, sizeof(*indexes));
 	const struct gt_plan_entry *entry;
-	uint32_t i, places = 0;
-	int error = plans && addresses && indexes ? 0 : GT_ENOMEM;
+	uint32_t places = 0;
+	int error = plans != NULL && addresses != NULL && indexes != NULL ? 0 : GT_ENOMEM;
 
-	for (i = 0; !error && i < count; i++) {
+	for (uint32_t i = 0; !error && i < count; i++) {
 		error = plan_entry(file, &file->probes[i], false, &entry, message);
 		if (error || file->probes[i].kind == GT_PROBE_ENTRY)
 			continue;
@@ -426,9 +422,9 @@ static int plan_static(struct gt_catalog_file *file, uint32_t count, struct gt_m
 	}
 	if (!error)
 		error = gt_plan_probes(file->plan, addresses, places, plans, message);
-	for (i = 0; !error && i < places; i++)
+	for (uint32_t i = 0; !error && i < places; i++)
 		file->probes[indexes[i]].plan = plans[i];
-	for (i = 0; !error && i < count; i++)
+	for (uint32_t i = 0; !error && i < count; i++)
 		file->probes[i].planned = true;
 	free(indexes);
 	free(addresses);
@@ -438,17 +434,17 @@ static int plan_static(struct gt_catalog_file *file, uint32_t count, struct gt_m
 
 int gt_catalog_plan_probes(struct gt_catalog_file *file, struct gt_message *message)
 {
-	uint32_t count = 0, i;
+	uint32_t count = 0;
 	int error = 0;
 
 	if (!file->probe_count || file->probes[file->probe_count - 1].planned)
 		return 0;
 	gt_catalog_hooks(file); /* these go first */
-	while (count < file->probe_count && !file->probes[count].dynamic)
+	while (count < file->probe_count && file->probes[count].dynamic == NULL)
 		count++;
 	if (count && !file->probes[0].planned)
 		error = plan_static(file, count, message);
-	for (i = count; !error && i < file->probe_count; i++) {
+	for (uint32_t i = count; !error && i < file->probe_count; i++) {
 		struct gt_catalog_probe *probe = &file->probes[i];
 
 		if (probe->planned)
@@ -469,7 +465,6 @@ void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t inde
 			       struct gt_event_format *event)
 {
 	const struct gt_probe *probe = file->probes[index].probe;
-	uint32_t i;
 
 	*event = (struct gt_event_format){
 		.number = file->probes[index].event,
@@ -479,7 +474,7 @@ void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t inde
 		.name = probe->name,
 		.object = file->path,
 	};
-	for (i = 0; i < probe->argument_count; i++)
+	for (uint32_t i = 0; i < probe->argument_count; i++)
 		event->fields[i] = (struct gt_event_field){
 			.name = probe->fields[i].name,
 			.type = probe->fields[i].type,
@@ -518,15 +513,14 @@ static int describe_values(const struct gt_catalog *catalog, uint32_t number,
 	const uint32_t function = number & GRAFTRACE_VALUES_FUNCTION;
 	const struct gt_catalog_block *block = block_of(catalog, function);
 
-	return block ? gt_values_describe(block->file, function - block->first, number, event)
-		     : GT_ENOENT;
+	return block != NULL
+		       ? gt_values_describe(block->file, function - block->first, number, event)
+		       : GT_ENOENT;
 }
 
 int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
 		     struct gt_event_format *event)
 {
-	size_t i;
-
 	if (number & GRAFTRACE_VALUES)
 		return describe_values(catalog, number, event);
 	if (gt_synthetics_event(catalog, number, event) == 0)
@@ -536,7 +530,7 @@ int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
 		gt_syscall_event_describe(catalog, number - catalog->syscall_events, event);
 		return 0;
 	}
-	for (i = 0; i < catalog->file_count; i++) {
+	for (size_t i = 0; i < catalog->file_count; i++) {
 		const struct gt_catalog_file *file = catalog->files[i];
 		uint32_t low = 0, high = file->probe_count;
 
@@ -574,7 +568,7 @@ int gt_catalog_add_block(struct gt_catalog *catalog, const struct gt_catalog_blo
 		size_t room = catalog->block_room ? catalog->block_room * 2 : 16;
 		void *blocks = realloc(catalog->blocks, room * sizeof(*catalog->blocks));
 
-		if (!blocks)
+		if (blocks == NULL)
 			return GT_ENOMEM;
 		catalog->blocks = blocks;
 		catalog->block_room = room;
@@ -606,7 +600,7 @@ int gt_catalog_function(struct gt_catalog *catalog, uint32_t number, struct gt_f
 {
 	const struct gt_catalog_block *block = block_of(catalog, number);
 
-	if (!block)
+	if (block == NULL)
 		return GT_ENOENT;
 	gt_catalog_describe(block->file, number - block->first, block->bias, function);
 	return 0;
@@ -615,9 +609,7 @@ int gt_catalog_function(struct gt_catalog *catalog, uint32_t number, struct gt_f
 int gt_catalog_function_at(struct gt_catalog *catalog, pid_t pid, uint64_t address,
 			   struct gt_function *function)
 {
-	size_t i;
-
-	for (i = catalog->block_count; i-- > 0;) {
+	for (size_t i = catalog->block_count; i-- > 0;) {
 		const struct gt_catalog_block *block = &catalog->blocks[i];
 		uint32_t index;
 

@@ -96,7 +96,7 @@ static void let_look(struct gt_detach *out, const struct gt_stopped_threads *thr
 int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 {
 	struct gt_detach *out = calloc(1, sizeof(*out));
-	int error = out ? 0 : GT_ENOMEM;
+	int error = out != NULL ? 0 : GT_ENOMEM;
 
 	if (error)
 		return error;

@@ -104,7 +104,7 @@ pid_t gt_detach_host(const struct gt_process *process, uint64_t image)
 	struct graftrace_arena arena;
 	pid_t host = 0;
 
-	if (!out)
+	if (out == NULL)
 		return 0;
 	out->process = &copy;
 	out->image = image;
@@ -123,7 +123,7 @@ uint64_t gt_detach_arena(const struct gt_process *process, uint64_t image)
 	struct gt_detach *out = calloc(1, sizeof(*out));
 	uint64_t arena = 0;
 
-	if (!out)
+	if (out == NULL)
 		return 0;
 	out->process = &copy;
 	out->image = image;
@@ -225,7 +225,7 @@ static int undo_patch(struct gt_detach *out, struct gt_editor *code,
 	if (!patch->bytes || patch->bytes > sizeof(patch->original))
 		return 0;
 	bytes = gt_editor_look(code, patch->address, patch->bytes);
-	if (!bytes || memcmp(bytes, patch->original, patch->bytes) == 0)
+	if (bytes == NULL || memcmp(bytes, patch->original, patch->bytes) == 0)
 		return 0; /* unloaded, or off */
 	if (memcmp(bytes, patch->patched, patch->bytes) == 0 ||
 	    (patch->neutral && patch->bytes == sizeof(nop5) &&
@@ -247,16 +247,16 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 {
 	struct graftrace_patch *patches = malloc(PATCHES_AT_ONCE * sizeof(*patches));
 	bool keeps = false;
-	int error = patches ? 0 : GT_ENOMEM;
+	int error = patches != NULL ? 0 : GT_ENOMEM;
 
 	while (!error && first < end) {
-		uint32_t count = end - first, i;
+		uint32_t count = end - first;
 
 		if (count > PATCHES_AT_ONCE)
 			count = PATCHES_AT_ONCE;
 		error = gt_process_read(out->process, journal + (uint64_t)first * sizeof(*patches),
 					patches, count * sizeof(*patches));
-		for (i = 0; !error && i < count; i++)
+		for (uint32_t i = 0; !error && i < count; i++)
 			if (!keep || !is_kept(out, &patches[i], keep, &keeps))
 				error = undo_patch(out, code, &patches[i]);
 		first += count;
@@ -269,7 +269,7 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 static int undo_code(struct gt_detach *out, enum keep keep)
 {
 	struct gt_editor *code = malloc(sizeof(*code));
-	int error = code ? 0 : GT_ENOMEM;
+	int error = code != NULL ? 0 : GT_ENOMEM;
 
 	out->lookup_count = 0;
 	for (int pass = 0; !error && pass < 2; pass++) {
@@ -366,7 +366,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	gt_threads_resume(out->process, &threads);
 	start = gt_monotonic_ns() - start;
 	out->stop_ns = start;
-	if (out->tracee && start > out->tracee->left_ns)
+	if (out->tracee != NULL && start > out->tracee->left_ns)
 		out->tracee->left_ns = start;
 	if (error && gt_process_is_ending(out->process))
 		return gt_fail(message, GT_EGONE, "process %d has ended", (int)out->process->pid);
@@ -415,11 +415,12 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 	int error = 0;
 
 	*left = GT_DETACH_ALL_GONE;
-	if (!out)
+	if (out == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory to detach");
 	out->process = process;
 	/* A child that has executed something else has another agent, or none. */
-	if (tracee && gt_process_read(process, tracee->agent.image, &magic, sizeof(magic)) == 0 &&
+	if (tracee != NULL &&
+	    gt_process_read(process, tracee->agent.image, &magic, sizeof(magic)) == 0 &&
 	    magic == GRAFTRACE_AGENT_MAGIC) {
 		out->tracee = tracee;
 		out->image = tracee->agent.image;
@@ -437,7 +438,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 	}
 	while (!error && !done && out->image) {
 		error = round_of(out, limit_ms, out->rounds == 0, &done, message);
-		if (!error && led_nowhere)
+		if (!error && led_nowhere != NULL)
 			led_nowhere(data);
 		if (!error && !done &&
 		    ((out->foreign && out->lookups_gone) ||

@@ -53,8 +53,8 @@ static bool is_kept(const struct gt_detach *out, uint64_t place)
 /* Where a thread that stands in moved code can go on, 0: nowhere. */
 static uint64_t old_place(const struct gt_detach *out, uint64_t address)
 {
-	uint64_t place = out->tracee ? gt_patch_old_place(out->tracee, address)
-				     : gt_detach_place_of_call(out, address);
+	uint64_t place = out->tracee != NULL ? gt_patch_old_place(out->tracee, address)
+					     : gt_detach_place_of_call(out, address);
 
 	return place && !is_kept(out, place) ? place : 0;
 }
@@ -123,7 +123,7 @@ size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_
 	const struct gt_map *stack = gt_maps_find(&out->maps, registers->rsp);
 	uint64_t low = (registers->rsp & ~7ull) - GT_DETACH_RED_ZONE, bytes;
 
-	if (!stack || !stack->writable)
+	if (stack == NULL || !stack->writable)
 		return 0;
 	if (low < stack->start)
 		low = stack->start;
@@ -185,8 +185,8 @@ static uint64_t ticks_of(pid_t tid)
 	char text[1024];
 	const char *fields = gt_proc_stat(text, sizeof(text), tid, tid);
 
-	if (!fields || sscanf(fields, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-			      &system) != 2)
+	if (fields == NULL || sscanf(fields, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+				     &user, &system) != 2)
 		return 0;
 	return (uint64_t)user + system;
 }
@@ -200,7 +200,7 @@ static struct gt_seen_thread *seen_thread(struct gt_detach *out, pid_t tid)
 		size_t room = out->thread_room ? out->thread_room * 2 : 64;
 		struct gt_seen_thread *bigger = realloc(out->threads, room * sizeof(*bigger));
 
-		if (!bigger)
+		if (bigger == NULL)
 			return NULL;
 		out->threads = bigger;
 		out->thread_room = room;
@@ -285,7 +285,7 @@ static int look_at_stacks(struct looker *looker, const struct gt_stopped_threads
 	for (size_t i = 0; !error && i < out->granule_count; i++) {
 		uint64_t low = gt_detach_stack_of(&out->granules[i]);
 		const struct gt_map *stack = gt_maps_find(&out->maps, low);
-		bool used = !stack || stack == last;
+		bool used = stack == NULL || stack == last;
 
 		for (size_t k = 0; !used && k < threads->count; k++) {
 			struct user_regs_struct registers;
@@ -311,7 +311,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	int error = 0;
 
 	*clean = false;
-	if (!looker)
+	if (looker == NULL)
 		return GT_ENOMEM;
 	looker->out = out;
 	out->inside = out->state.called_out != 0;
@@ -319,7 +319,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
 
-		error = seen ? look_at_thread(looker, seen) : GT_ENOMEM;
+		error = seen != NULL ? look_at_thread(looker, seen) : GT_ENOMEM;
 		left = left && !error && seen->left;
 		out->walking = out->walking || error || !seen->past_walks;
 	}
@@ -333,7 +333,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
 
-		error = !seen ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);
+		error = seen == NULL ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);
 		*clean = *clean && !error && seen->clean;
 	}
 	free(looker);

@@ -162,7 +162,7 @@ static int close_descriptors(struct gt_detach *out, struct gt_remote *remote)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)out->process->pid);
 	descriptors = opendir(path);
-	while (descriptors && !error && (entry = readdir(descriptors))) {
+	while (descriptors != NULL && !error && (entry = readdir(descriptors)) != NULL) {
 		ssize_t bytes =
 			readlinkat(dirfd(descriptors), entry->d_name, link, sizeof(link) - 1);
 
@@ -172,7 +172,7 @@ static int close_descriptors(struct gt_detach *out, struct gt_remote *remote)
 		if (strncmp(link, GT_DETACH_ARENA, sizeof(GT_DETACH_ARENA) - 1) == 0)
 			error = call(remote, SYS_close, strtoull(entry->d_name, NULL, 10), 0, 0, 0);
 	}
-	if (descriptors)
+	if (descriptors != NULL)
 		closedir(descriptors);
 	for (int i = 0; i < 2 && !error; i++) {
 		uint64_t fd = out->state.passing[i].descriptor, inode = out->state.passing[i].inode;
@@ -243,7 +243,7 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 		error = unmap_regions(out, &remote);
 	if (!error)
 		error = unmap_arenas(out, &remote);
-	if (!error && !out->tracee)
+	if (!error && out->tracee == NULL)
 		error = close_descriptors(out, &remote);
 	if (!error)
 		error = unmap(&remote, out->image, out->header.image_bytes);

@@ -91,7 +91,7 @@ uint64_t gt_detach_place_of_call(const struct gt_detach *out, uint64_t address)
 		return 0;
 	place = stands_for(out, &region, address);
 	map = place ? gt_maps_find(&out->maps, place) : NULL;
-	if (!map || !map->executable || stands_for(out, &region, address - 1) == place)
+	if (map == NULL || !map->executable || stands_for(out, &region, address - 1) == place)
 		return 0;
 	if (is_call(out, address))
 		return is_call(out, place) ? place : 0;

@@ -35,7 +35,7 @@ int gt_detach_read_granules(struct gt_detach *out)
 	if (!out->state.mirror_table || !size || size > GRANULES_MOST)
 		return 0;
 	table = malloc(size * sizeof(*table));
-	if (!table)
+	if (table == NULL)
 		return GT_ENOMEM;
 	if (gt_process_read(out->process, out->state.mirror_table, table, size * sizeof(*table)))
 		size = 0;
@@ -120,7 +120,7 @@ int gt_detach_put_back_slots(struct gt_detach *out)
 
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)out->process->pid);
 	pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	if (!writes)
+	if (writes == NULL)
 		error = GT_ENOMEM;
 	else
 		writes->count = 0;

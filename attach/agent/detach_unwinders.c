@@ -43,9 +43,7 @@ struct exception {
 
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < out->unwinder_count; i++)
+	for (uint32_t i = 0; i < out->unwinder_count; i++)
 		if (address >= out->unwinders[i].start && address < out->unwinders[i].end)
 			return true;
 	return false;
@@ -67,16 +65,15 @@ static void add_unwinder(struct gt_detach *out, uint64_t start, uint64_t end)
 
 static bool is_library(const char *path)
 {
-	return strstr(path, "/libgcc_s") || strstr(path, "/libunwind");
+	return strstr(path, "/libgcc_s") != NULL || strstr(path, "/libunwind") != NULL;
 }
 
 void gt_detach_find_unwinders(struct gt_detach *out)
 {
 	const struct gt_maps *maps = &out->maps;
-	size_t i;
 
 	out->unwinder_count = out->linked_unwinders;
-	for (i = 0; i < maps->count; i++)
+	for (size_t i = 0; i < maps->count; i++)
 		if (maps->entries[i].executable && is_library(maps->entries[i].path))
 			add_unwinder(out, maps->entries[i].start, maps->entries[i].end);
 }
@@ -93,9 +90,8 @@ static int look_at_symbol(void *data, const struct gt_object_symbol *symbol)
 					     "uw_install_context_1",   "_Unwind_Backtrace",
 					     "_Unwind_RaiseException", "_Unwind_Find_FDE" };
 	struct extent *extent = data;
-	size_t i;
 
-	for (i = 0; symbol->address && i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; symbol->address && i < sizeof(names) / sizeof(*names); i++) {
 		if (strcmp(symbol->name, names[i]))
 			continue;
 		if (!extent->start || symbol->address < extent->start)
@@ -108,15 +104,12 @@ static int look_at_symbol(void *data, const struct gt_object_symbol *symbol)
 
 void gt_detach_find_linked_unwinders(struct gt_detach *out)
 {
-	size_t i;
-	int k;
-
-	for (i = 0; out->tracee && i < out->tracee->object_count; i++) {
+	for (size_t i = 0; out->tracee != NULL && i < out->tracee->object_count; i++) {
 		const struct gt_tracee_object *object = out->tracee->objects[i];
 		struct extent extent = { 0 };
 		bool has = false;
 
-		for (k = 0; !object->gone && k < object->file->hook_count; k++)
+		for (int k = 0; !object->gone && k < object->file->hook_count; k++)
 			has = has || object->file->hooks[k].kind == GRAFTRACE_HOOK_UNWIND_SETIP;
 		if (!has || is_library(object->file->path))
 			continue;
@@ -140,7 +133,7 @@ static int add(struct gt_addresses *list, uint64_t address)
 		size_t room = list->room ? list->room * 2 : 64;
 		uint64_t *bigger = realloc(list->at, room * sizeof(*bigger));
 
-		if (!bigger)
+		if (bigger == NULL)
 			return GT_ENOMEM;
 		list->at = bigger;
 		list->room = room;
@@ -151,7 +144,8 @@ static int add(struct gt_addresses *list, uint64_t address)
 
 static bool has(const struct gt_addresses *list, uint64_t address)
 {
-	return list->count && bsearch(&address, list->at, list->count, sizeof(*list->at), by_value);
+	return list->count &&
+	       bsearch(&address, list->at, list->count, sizeof(*list->at), by_value) != NULL;
 }
 
 bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot)
@@ -169,9 +163,7 @@ int gt_detach_note_restored(struct gt_detach *out, uint64_t slot)
 static bool stands_at(struct gt_detach *out, uint64_t word, uint64_t low, uint64_t *slot,
 		      uint64_t *value)
 {
-	int i;
-
-	for (i = 8; i <= 16; i += 8) {
+	for (int i = 8; i <= 16; i += 8) {
 		*slot = word - (uint64_t)i;
 		if (*slot % 8 == 0 && *slot >= low && gt_detach_has_mirror(out, *slot) &&
 		    gt_process_read(out->process, *slot, value, sizeof(*value)) == 0 &&
@@ -186,16 +178,15 @@ static int leave_held(struct gt_detach *out, const uint64_t *words, const bool *
 		      uint64_t at, uint64_t low, const uint64_t *general)
 {
 	uint64_t slot, value;
-	size_t i, k;
 	int error = 0;
 
-	for (i = 0; !error && i < count + GENERAL; i++) {
+	for (size_t i = 0; !error && i < count + GENERAL; i++) {
 		uint64_t word = i < count ? words[i] : general[i - count];
 
 		if ((i < count && !near[i]) || !stands_at(out, word, low, &slot, &value))
 			continue;
 		error = add(&out->left, slot);
-		for (k = 0; !error && k < count; k++)
+		for (size_t k = 0; !error && k < count; k++)
 			if (near[k] && words[k] == value)
 				error = add(&out->left, at + k * 8);
 	}
@@ -206,7 +197,7 @@ static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, b
 {
 	struct user_regs_struct registers;
 	uint64_t at = 0;
-	size_t count, i, k;
+	size_t count, k;
 	bool found;
 	int error = gt_thread_registers(tid, &registers);
 
@@ -215,9 +206,9 @@ static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, b
 	count = gt_detach_read_stack(out, &registers, words, &at);
 	memset(near, 0, count);
 	found = gt_detach_is_unwinder(out, registers.rip);
-	for (i = 0; found && i < count && i < NEAR_WORDS; i++)
+	for (size_t i = 0; found && i < count && i < NEAR_WORDS; i++)
 		near[i] = true;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (!gt_detach_is_unwinder(out, words[i]))
 			continue;
 		found = true;
@@ -234,11 +225,10 @@ int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_t
 {
 	uint64_t *words = malloc(GT_DETACH_STACK_WORDS * sizeof(*words));
 	bool *near = malloc(GT_DETACH_STACK_WORDS);
-	int error = words && near ? 0 : GT_ENOMEM;
-	size_t i;
+	int error = words != NULL && near != NULL ? 0 : GT_ENOMEM;
 
 	out->left.count = 0;
-	for (i = 0; !error && out->unwinder_count && i < threads->count; i++)
+	for (size_t i = 0; !error && out->unwinder_count && i < threads->count; i++)
 		error = look_at_unwinder(out, threads->tids[i], words, near);
 	if (out->left.count)
 		qsort(out->left.at, out->left.count, sizeof(*out->left.at), by_value);
@@ -252,11 +242,11 @@ static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t co
 {
 	struct exception exceptions[READ_AT_ONCE];
 	struct iovec local[READ_AT_ONCE], remote[READ_AT_ONCE];
-	size_t i, done = 0;
+	size_t done = 0;
 	ssize_t got;
 	int error = 0;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		local[i] = (struct iovec){ &exceptions[i], sizeof(exceptions[i]) };
 		remote[i] = (struct iovec){ (void *)addresses[i], sizeof(exceptions[i]) };
 	}
@@ -266,7 +256,7 @@ static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t co
 				       count - done, 0);
 		if (got < 0)
 			got = 0;
-		for (i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
+		for (size_t i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
 			uint64_t frame = exceptions[i].private_2;
 
 			if (exceptions[i].private_1 || !has(&out->restored, frame - 16))
@@ -287,17 +277,17 @@ static int scan(struct gt_detach *out, const uint64_t *words, size_t count,
 {
 	uint64_t found[READ_AT_ONCE];
 	const struct gt_map *map = NULL;
-	size_t i, used = 0;
+	size_t used = 0;
 	int error = 0;
 
-	for (i = 0; !error && i < count; i++) {
+	for (size_t i = 0; !error && i < count; i++) {
 		uint64_t word = words[i];
 
 		if (word % 16 || word < 65536 || word >= GT_DETACH_HIGHEST)
 			continue;
-		if (!map || word < map->start || word >= map->end)
+		if (map == NULL || word < map->start || word >= map->end)
 			map = gt_maps_find(&out->maps, word);
-		if (!map || map == stack || !map->writable || map->shared)
+		if (map == NULL || map == stack || !map->writable || map->shared)
 			continue;
 		found[used++] = word;
 		if (used < READ_AT_ONCE)
@@ -311,7 +301,6 @@ static int scan(struct gt_detach *out, const uint64_t *words, size_t count,
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	uint64_t *words, last;
-	size_t i;
 	int error = 0;
 
 	if (!out->restored.count)
@@ -319,9 +308,9 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 	qsort(out->restored.at, out->restored.count, sizeof(*out->restored.at), by_value);
 	last = out->restored.at[out->restored.count - 1];
 	words = malloc(SCAN_BYTES);
-	if (!words)
+	if (words == NULL)
 		return GT_ENOMEM;
-	for (i = 0; !error && i < threads->count; i++) {
+	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct user_regs_struct registers;
 		const struct gt_map *stack;
 		uint64_t bytes;
@@ -330,7 +319,7 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 			continue;
 		error = scan(out, (const uint64_t *)&registers, GENERAL, NULL);
 		stack = gt_maps_find(&out->maps, registers.rsp);
-		if (error || !stack || !stack->writable)
+		if (error || stack == NULL || !stack->writable)
 			continue;
 		/* Up to the outermost slot that came back. */
 		bytes = (last < stack->end ? last + 8 : stack->end) - (registers.rsp & ~7ull);

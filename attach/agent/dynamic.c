@@ -13,18 +13,16 @@
 
 static void free_probe(struct gt_probe *probe)
 {
-	if (probe)
+	if (probe != NULL)
 		free((void *)(uintptr_t)probe->literals);
 	free(probe);
 }
 
 static void free_dynamic(struct gt_dynamic *dynamic)
 {
-	uint32_t i;
-
-	if (!dynamic)
+	if (dynamic == NULL)
 		return;
-	for (i = 0; i < dynamic->probe_count; i++)
+	for (uint32_t i = 0; i < dynamic->probe_count; i++)
 		free_probe(dynamic->probes[i]);
 	free(dynamic->probes);
 	free(dynamic->events);
@@ -35,12 +33,10 @@ static void free_dynamic(struct gt_dynamic *dynamic)
 
 void gt_dynamics_fini(struct gt_catalog *catalog)
 {
-	uint32_t i;
-
-	for (i = 0; i < catalog->dynamic_count; i++)
+	for (uint32_t i = 0; i < catalog->dynamic_count; i++)
 		free_dynamic(catalog->dynamics[i]);
 	free(catalog->dynamics);
-	if (catalog->looked_at)
+	if (catalog->looked_at != NULL)
 		gt_object_close(catalog->looked_at);
 	free(catalog->looked_path);
 	catalog->looked_at = NULL;
@@ -53,9 +49,7 @@ void gt_dynamics_fini(struct gt_catalog *catalog)
 
 static uint64_t address_of_offset(const struct gt_object *object, uint64_t offset)
 {
-	uint32_t i;
-
-	for (i = 0; i < gt_object_segment_count(object); i++) {
+	for (uint32_t i = 0; i < gt_object_segment_count(object); i++) {
 		const struct gt_object_segment *segment = gt_object_segment(object, i);
 
 		if (segment->execute && offset - segment->file_offset < segment->file_bytes)
@@ -66,9 +60,7 @@ static uint64_t address_of_offset(const struct gt_object *object, uint64_t offse
 
 static uint64_t offset_of_address(const struct gt_object *object, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < gt_object_segment_count(object); i++) {
+	for (uint32_t i = 0; i < gt_object_segment_count(object); i++) {
 		const struct gt_object_segment *segment = gt_object_segment(object, i);
 
 		if (segment->execute && address - segment->address < segment->file_bytes)
@@ -81,9 +73,7 @@ static uint64_t offset_of_address(const struct gt_object *object, uint64_t addre
 static bool find_function(struct gt_object *object, const char *name, bool shown, uint64_t *address,
 			  uint64_t *bytes)
 {
-	uint32_t i;
-
-	for (i = 0; i < gt_object_function_count(object); i++) {
+	for (uint32_t i = 0; i < gt_object_function_count(object); i++) {
 		const struct gt_object_function *function = gt_object_function(object, i);
 		const char *own = shown ? gt_object_function_name(object, i) : function->name;
 
@@ -137,9 +127,9 @@ static bool is_boundary(struct gt_object *object, uint64_t address)
 		uint64_t room = 16;
 		const uint8_t *code = NULL;
 
-		while (room && !(code = gt_object_bytes(object, at, room)))
+		while (room && (code = gt_object_bytes(object, at, room)) == NULL)
 			room--;
-		if (!code || !gt_instruction_decode(code, room, at, &instruction))
+		if (code == NULL || !gt_instruction_decode(code, room, at, &instruction))
 			return false;
 	}
 	return at == address;
@@ -228,13 +218,12 @@ static struct gt_probe *make_probe(struct gt_object *object, const struct gt_dyn
 	struct gt_probe *probe = calloc(1, sizeof(*probe));
 	size_t literal_bytes = 1, used = 0;
 	char *literals;
-	uint32_t i;
 
-	for (i = 0; i < definition->argument_count; i++)
+	for (uint32_t i = 0; i < definition->argument_count; i++)
 		if (definition->arguments[i].base == GT_PROBE_LITERAL)
 			literal_bytes += definition->arguments[i].symbol_bytes + 1;
 	literals = calloc(1, literal_bytes);
-	if (!probe || !literals) {
+	if (probe == NULL || literals == NULL) {
 		free(probe);
 		free(literals);
 		return NULL;
@@ -250,7 +239,7 @@ static struct gt_probe *make_probe(struct gt_object *object, const struct gt_dyn
 		   GRAFTRACE_PLACE_CONSTANT);
 	if (definition->returns)
 		add_hidden(probe, GT_EVENT_RETURN_IP, GRAFTRACE_PLACE_CALLER);
-	for (i = 0; i < definition->argument_count; i++)
+	for (uint32_t i = 0; i < definition->argument_count; i++)
 		add_argument(object, probe, literals, &used, dynamic->offset,
 			     &definition->arguments[i]);
 	probe->literals = literals;
@@ -260,7 +249,7 @@ static struct gt_probe *make_probe(struct gt_object *object, const struct gt_dyn
 
 static bool is_of_file(const struct gt_dynamic *dynamic, const struct gt_catalog_file *file)
 {
-	return file->object && dynamic->inode == file->inode &&
+	return file->object != NULL && dynamic->inode == file->inode &&
 	       dynamic->device_major == file->device_major &&
 	       dynamic->device_minor == file->device_minor;
 }
@@ -275,15 +264,15 @@ static int add_to_file(struct gt_catalog *catalog, struct gt_dynamic *dynamic,
 	uint32_t *events =
 		realloc(dynamic->events, (dynamic->probe_count + 1) * sizeof(*dynamic->events));
 
-	if (grown)
+	if (grown != NULL)
 		dynamic->probes = grown;
-	if (events)
+	if (events != NULL)
 		dynamic->events = events;
-	if (!grown || !events)
+	if (grown == NULL || events == NULL)
 		return GT_ENOMEM;
 	probe = make_probe(file->object, dynamic, dynamic->address);
-	added = probe ? gt_catalog_add_probe(catalog, file, probe) : NULL;
-	if (!added) {
+	added = probe != NULL ? gt_catalog_add_probe(catalog, file, probe) : NULL;
+	if (added == NULL) {
 		free_probe(probe);
 		return GT_ENOMEM;
 	}
@@ -295,10 +284,9 @@ static int add_to_file(struct gt_catalog *catalog, struct gt_dynamic *dynamic,
 
 int gt_dynamics_opened(struct gt_catalog *catalog, struct gt_catalog_file *file)
 {
-	uint32_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < catalog->dynamic_count; i++)
+	for (uint32_t i = 0; !error && i < catalog->dynamic_count; i++)
 		if (!catalog->dynamics[i]->removed && is_of_file(catalog->dynamics[i], file))
 			error = add_to_file(catalog, catalog->dynamics[i], file);
 	return error;
@@ -316,19 +304,17 @@ static int fail_at(struct gt_probe_error *error, const char *text, size_t at)
 static struct gt_object *object_of(struct gt_catalog *catalog, const struct gt_dynamic *dynamic,
 				   struct gt_message *message)
 {
-	size_t i;
-
-	for (i = 0; i < catalog->file_count; i++)
+	for (size_t i = 0; i < catalog->file_count; i++)
 		if (is_of_file(dynamic, catalog->files[i]))
 			return catalog->files[i]->object;
-	if (catalog->looked_at && strcmp(catalog->looked_path, dynamic->path) == 0)
+	if (catalog->looked_at != NULL && strcmp(catalog->looked_path, dynamic->path) == 0)
 		return catalog->looked_at;
-	if (catalog->looked_at)
+	if (catalog->looked_at != NULL)
 		gt_object_close(catalog->looked_at);
 	free(catalog->looked_path);
 	catalog->looked_at = NULL;
 	catalog->looked_path = strdup(dynamic->path);
-	if (!catalog->looked_path ||
+	if (catalog->looked_path == NULL ||
 	    gt_object_open(dynamic->path, &catalog->looked_at, message) != 0)
 		catalog->looked_at = NULL;
 	return catalog->looked_at;
@@ -354,7 +340,7 @@ static int look_at_file(struct gt_catalog *catalog, struct gt_dynamic *dynamic,
 	dynamic->device_major = major(status.st_dev);
 	dynamic->device_minor = minor(status.st_dev);
 	object = object_of(catalog, dynamic, message);
-	if (!object)
+	if (object == NULL)
 		return fail_at(error, gt_probe_error_register, definition->place_at);
 	dynamic->address = resolve(object, definition, &why);
 	if (!dynamic->address)
@@ -378,13 +364,12 @@ static int compare(const struct gt_dynamic *old, const struct gt_dynamic *new,
 {
 	const struct gt_probe_definition *left = &old->definition, *right = &new->definition;
 	bool same = old->inode == new->inode && old->address == new->address;
-	uint32_t i;
 
 	if (left->returns != right->returns)
 		return fail_at(error, gt_probe_error_type, 0);
 	if (left->argument_count != right->argument_count)
 		return fail_at(error, gt_probe_error_differs, right->place_at);
-	for (i = 0; i < left->argument_count; i++) {
+	for (uint32_t i = 0; i < left->argument_count; i++) {
 		const struct gt_probe_argument *a = &left->arguments[i], *b = &right->arguments[i];
 
 		if (strcmp(a->name, b->name) != 0 || a->fetch.bytes != b->fetch.bytes ||
@@ -404,22 +389,20 @@ static int check_event(const struct gt_catalog *catalog, const struct gt_dynamic
 		       struct gt_probe_error *error)
 {
 	const struct gt_probe_definition *definition = &dynamic->definition;
-	size_t i;
-	uint32_t k;
 	int result = 0;
 
-	for (k = 0; !result && k < catalog->dynamic_count; k++) {
+	for (uint32_t k = 0; !result && k < catalog->dynamic_count; k++) {
 		const struct gt_dynamic *other = catalog->dynamics[k];
 
 		if (!other->removed && strcmp(other->definition.group, definition->group) == 0 &&
 		    strcmp(other->definition.name, definition->name) == 0)
 			result = compare(other, dynamic, error);
 	}
-	for (i = 0; !result && i < catalog->file_count; i++)
-		for (k = 0; !result && k < catalog->files[i]->probe_count; k++) {
+	for (size_t i = 0; !result && i < catalog->file_count; i++)
+		for (uint32_t k = 0; !result && k < catalog->files[i]->probe_count; k++) {
 			const struct gt_catalog_probe *probe = &catalog->files[i]->probes[k];
 
-			if (!probe->dynamic &&
+			if (probe->dynamic == NULL &&
 			    strcmp(probe->probe->system, definition->group) == 0 &&
 			    strcmp(probe->probe->name, definition->name) == 0) {
 				fail_at(error, gt_probe_error_exists, 0);
@@ -435,11 +418,11 @@ static struct gt_dynamic *new_dynamic(struct gt_catalog *catalog, const char *te
 			      (catalog->dynamic_count + 1ul) * sizeof(*catalog->dynamics));
 	struct gt_dynamic *dynamic = calloc(1, sizeof(*dynamic));
 
-	if (grown)
+	if (grown != NULL)
 		catalog->dynamics = grown;
-	if (dynamic)
+	if (dynamic != NULL)
 		dynamic->text = strndup(text, bytes);
-	if (grown && dynamic && dynamic->text)
+	if (grown != NULL && dynamic != NULL && dynamic->text != NULL)
 		return dynamic;
 	free_dynamic(dynamic);
 	return NULL;
@@ -451,11 +434,10 @@ int gt_dynamics_add(struct gt_catalog *catalog, const char *text, size_t bytes,
 {
 	struct gt_dynamic *dynamic = new_dynamic(catalog, text, bytes);
 	struct gt_probe_definition *definition;
-	size_t i;
 	int result;
 
 	*error = (struct gt_probe_error){ "", 0 };
-	if (!dynamic)
+	if (dynamic == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for a probe");
 	definition = &dynamic->definition;
 	result = gt_probe_parse(dynamic->text, bytes, kinds, definition, error);
@@ -464,14 +446,14 @@ int gt_dynamics_add(struct gt_catalog *catalog, const char *text, size_t bytes,
 	if (!result && definition->path_bytes)
 		dynamic->path = strndup(definition->path, definition->path_bytes);
 	else if (!result)
-		dynamic->path = strdup(path ? path : "");
-	if (!result && !dynamic->path)
+		dynamic->path = strdup(path != NULL ? path : "");
+	if (!result && dynamic->path == NULL)
 		result = gt_fail(message, GT_ENOMEM, "no memory for a probe");
 	if (!result)
 		result = look_at_file(catalog, dynamic, error, message);
 	if (!result)
 		result = check_event(catalog, dynamic, error);
-	for (i = 0; !result && i < catalog->file_count; i++)
+	for (size_t i = 0; !result && i < catalog->file_count; i++)
 		if (is_of_file(dynamic, catalog->files[i]))
 			result = add_to_file(catalog, dynamic, catalog->files[i]);
 	/* What a file has of it stays with it. */
@@ -487,12 +469,9 @@ int gt_dynamics_add(struct gt_catalog *catalog, const char *text, size_t bytes,
 
 void gt_dynamics_remove(struct gt_catalog *catalog, struct gt_dynamic *dynamic)
 {
-	size_t i;
-	uint32_t k;
-
 	dynamic->removed = true;
-	for (i = 0; i < catalog->file_count; i++)
-		for (k = 0; k < catalog->files[i]->probe_count; k++)
+	for (size_t i = 0; i < catalog->file_count; i++)
+		for (uint32_t k = 0; k < catalog->files[i]->probe_count; k++)
 			if (catalog->files[i]->probes[k].dynamic == dynamic)
 				catalog->files[i]->probes[k].removed = true;
 }

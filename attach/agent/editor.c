@@ -22,7 +22,7 @@ int gt_editor_flush(struct gt_editor *editor)
 {
 	uint32_t page = 0, pages = GT_EDITOR_WINDOW / PAGE, end;
 
-	if (editor->dirty && editor->before) {
+	if (editor->dirty && editor->before != NULL) {
 		int error = gt_editor_flush(editor->before);
 
 		if (error)

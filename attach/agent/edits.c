@@ -17,7 +17,7 @@ struct gt_edit *gt_edits_add(struct gt_edits *edits)
 		size_t room = edits->room ? edits->room * 2 : 256;
 		void *list = realloc(edits->list, room * sizeof(*edits->list));
 
-		if (!list)
+		if (list == NULL)
 			return NULL;
 		edits->list = list;
 		edits->room = room;
@@ -35,7 +35,7 @@ struct gt_displaced *gt_edits_displace(struct gt_edits *edits)
 		size_t room = edits->displaced_room ? edits->displaced_room * 2 : 64;
 		void *bigger = realloc(edits->displaced, room * sizeof(*edits->displaced));
 
-		if (!bigger)
+		if (bigger == NULL)
 			return NULL;
 		edits->displaced = bigger;
 		edits->displaced_room = room;
@@ -115,10 +115,10 @@ static void check(struct gt_edits *edits, struct gt_editor *editor)
 		if (!edit->compared)
 			continue;
 		bytes = gt_editor_look(editor, edit->address, edit->compared);
-		if (bytes && memcmp(bytes, edit->expected, edit->compared) == 0)
+		if (bytes != NULL && memcmp(bytes, edit->expected, edit->compared) == 0)
 			continue;
 		edit->refused = true;
-		if (main)
+		if (main != NULL)
 			main->refused = true;
 	}
 }
@@ -133,7 +133,7 @@ static int write(struct gt_edits *edits, struct gt_editor *editor, bool mains, b
 
 		if (edit->main)
 			main = edit;
-		if (edit->main == mains && main && main->on == on && !main->refused)
+		if (edit->main == mains && main != NULL && main->on == on && !main->refused)
 			error = gt_editor_put(editor, edit->address, edit->value, edit->bytes);
 	}
 	return error ? error : gt_editor_flush(editor);
@@ -147,7 +147,7 @@ int gt_edits_apply(struct gt_edits *edits, const struct gt_process *process)
 	if (!edits->count)
 		return 0;
 	editor = malloc(sizeof(*editor));
-	if (!editor)
+	if (editor == NULL)
 		return GT_ENOMEM;
 	gt_editor_init(editor, process);
 	check(edits, editor);
@@ -161,7 +161,7 @@ int gt_edits_apply(struct gt_edits *edits, const struct gt_process *process)
 	for (size_t i = 0; !error && i < edits->count; i++) {
 		struct gt_edit *edit = &edits->list[i];
 
-		if (edit->main && edit->state)
+		if (edit->main && edit->state != NULL)
 			*edit->state = edit->refused ? edit->foreign_state : edit->new_state;
 	}
 	free(editor);

@@ -16,16 +16,16 @@
 int gt_signal_action(struct gt_remote *remote, uint64_t scratch, int signal,
 		     const struct gt_signal_action *set, struct gt_signal_action *get)
 {
-	const uint64_t arguments[6] = { (uint64_t)signal, set ? scratch : 0,
-					get ? scratch + sizeof(*set) : 0, 8 };
+	const uint64_t arguments[6] = { (uint64_t)signal, set != NULL ? scratch : 0,
+					get != NULL ? scratch + sizeof(*set) : 0, 8 };
 	int64_t result = -1;
-	int error = set ? gt_process_write(remote->process, scratch, set, sizeof(*set)) : 0;
+	int error = set != NULL ? gt_process_write(remote->process, scratch, set, sizeof(*set)) : 0;
 
 	if (!error)
 		error = gt_remote_call(remote, SYS_rt_sigaction, arguments, &result, NULL);
 	if (!error && result)
 		error = GT_ENOTSUP;
-	if (!error && get)
+	if (!error && get != NULL)
 		error = gt_process_read(remote->process, scratch + sizeof(*set), get, sizeof(*get));
 	return error;
 }
@@ -38,7 +38,7 @@ uint64_t gt_signals_caught(pid_t pid)
 	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid))
 		return 0;
 	at = strstr(text, name);
-	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
+	return at != NULL ? strtoull(at + strlen(name), NULL, 16) : 0;
 }
 
 int gt_signals_handlers(struct gt_tracee *tracee, uint64_t signals, uint64_t handlers[64],

@@ -137,7 +137,7 @@ static void note_sockets(struct gt_process *process, uint64_t state, const int32
 {
 	uint64_t passing[2][2] = { { 0 } };
 
-	for (int i = 0; pair && i < 2; i++) {
+	for (int i = 0; pair != NULL && i < 2; i++) {
 		passing[i][0] = (uint64_t)pair[i];
 		passing[i][1] = gt_proc_socket(process->pid, pair[i]);
 	}
@@ -401,7 +401,7 @@ static void find_stack(pid_t pid, uint64_t pointer, struct graftrace_agent_state
 	     i++) /* at an attach the pointer may be another thread's */
 		if (strcmp(maps.entries[i].path, "[stack]") == 0)
 			stack = &maps.entries[i];
-	if (stack) {
+	if (stack != NULL) {
 		below = stack > maps.entries ? stack[-1].end : 0;
 		prlimit(pid, RLIMIT_STACK, NULL, &limit);
 		size = limit.rlim_cur > (8ull << 30) ? 8ull << 30 : limit.rlim_cur;
@@ -494,7 +494,7 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 	if (error)
 		return error;
 	state = calloc(1, sizeof(*state));
-	if (!state)
+	if (state == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for the agent's state");
 	*state = (struct graftrace_agent_state){
 		.magic = GRAFTRACE_AGENT_MAGIC,

@@ -109,11 +109,13 @@ static int wipe(struct gt_tracee *tracee)
 	uint64_t chunks[GRAFTRACE_BLOCK_CHUNKS];
 	const size_t bytes = GRAFTRACE_BLOCKS * GRAFTRACE_BLOCK_BYTES;
 	void *zeroes = calloc(1, bytes);
-	int error = zeroes ? gt_process_read(&tracee->process,
-					     state_at(agent) +
-						     offsetof(struct graftrace_agent_state, blocks),
-					     chunks, sizeof(chunks))
-			   : GT_ENOMEM;
+	int error =
+		zeroes != NULL
+			? gt_process_read(&tracee->process,
+					  state_at(agent) +
+						  offsetof(struct graftrace_agent_state, blocks),
+					  chunks, sizeof(chunks))
+			: GT_ENOMEM;
 
 	for (size_t i = 0; !error && i < GRAFTRACE_BLOCK_CHUNKS && chunks[i]; i++)
 		error = gt_process_write(&tracee->process, chunks[i], zeroes, bytes);

@@ -62,7 +62,7 @@ static int make(struct gt_catalog_file *file)
 	while (size / 2 < count)
 		size *= 2;
 	names->slots = calloc(size, sizeof(*names->slots));
-	if (!names->slots)
+	if (names->slots == NULL)
 		return GT_ENOMEM;
 	names->mask = size - 1;
 	for (uint32_t i = 0; i < file->function_count; i++) {
@@ -83,7 +83,7 @@ int gt_names_next(struct gt_catalog_file *file, const char *word, uint32_t *at, 
 
 	if (!file->function_count)
 		return GT_ENOENT;
-	if (!names->slots && make(file))
+	if (names->slots == NULL && make(file))
 		return GT_ENOMEM;
 	hash = hash_of_word(word);
 	while ((slot = names->slots[(hash + *at) & names->mask]) != 0) {

@@ -52,7 +52,7 @@ static int change_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t 
 		if (memcmp(now + at, bytes + at, 4) == 0)
 			continue;
 		edit = gt_edits_add(&patcher->tracee->edits);
-		if (!edit)
+		if (edit == NULL)
 			return GT_ENOMEM;
 		edit->address = stub + at;
 		edit->main = edit->on = true;
@@ -67,9 +67,9 @@ static int put_stub(struct gt_patcher *patcher, uint64_t stub, const uint8_t *by
 {
 	const uint8_t *now = gt_editor_look(&patcher->stubs, stub, GRAFTRACE_STUB_BYTES);
 
-	if (now && memcmp(now, bytes, GRAFTRACE_STUB_BYTES) == 0)
+	if (now != NULL && memcmp(now, bytes, GRAFTRACE_STUB_BYTES) == 0)
 		return 0;
-	if (now && is_same_code(now, bytes))
+	if (now != NULL && is_same_code(now, bytes))
 		return change_stub(patcher, stub, now, bytes);
 	return gt_editor_put(&patcher->stubs, stub, bytes, GRAFTRACE_STUB_BYTES);
 }
@@ -283,10 +283,11 @@ static bool needs_shown(const struct gt_selection *selection)
 	for (uint32_t i = 0; i < selection->asked_count; i++) {
 		struct gt_word_list *const *lists;
 
-		if (!selection->asked[i])
+		if (selection->asked[i] == NULL)
 			continue;
 		lists = selection->asked[i]->settings->lists;
-		if (lists[GT_LIST_FILTER] || lists[GT_LIST_NOTRACE] || lists[GT_LIST_GRAPH])
+		if (lists[GT_LIST_FILTER] != NULL || lists[GT_LIST_NOTRACE] != NULL ||
+		    lists[GT_LIST_GRAPH] != NULL)
 			return true;
 	}
 	return selection->triggers != NULL || selection->graph_notrace != NULL ||
@@ -318,7 +319,7 @@ int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *se
 		    !gt_triggers_match(selection->triggers, plain, shown))
 			continue;
 		plan_of(object, index, selection);
-		if (named && !file->askers && gt_plan_jumps_on(file->plan, index))
+		if (named && file->askers == NULL && gt_plan_jumps_on(file->plan, index))
 			error = plan_askers(object, selection);
 	}
 	return error;
@@ -371,12 +372,12 @@ static int patch_one(struct gt_patcher *patcher, uint32_t index,
 	     !gt_plan_may_be_prepared(file->plan, index)))
 		return 0;
 	entry = plan_of(object, index, selection);
-	if (!entry &&
+	if (entry == NULL &&
 	    (gt_probes_entry_stub(object, index) || gt_probes_has_return(object, index))) {
 		wanted = false;
 		entry = &file->entries[index];
 	}
-	if (!entry || (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps))
+	if (entry == NULL || (entry->way == GT_PLAN_BREAKPOINT && !patcher->tracee->traps))
 		return 0;
 	/* Before the first return slot is taken. */
 	if ((wanted || returns) && !object->resolved) {
@@ -429,7 +430,7 @@ int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object
 	if (object->region < 0 || object->gone)
 		return 0;
 	patcher = gt_patcher_start(tracee, object, running, message);
-	if (!patcher)
+	if (patcher == NULL)
 		return GT_ENOMEM;
 	for (uint32_t index = 0; !error && index < object->file->function_count; index++)
 		error = patch_one(patcher, index, selection, by_name);
@@ -450,11 +451,12 @@ int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
 
 		while (!error &&
 		       (error = gt_names_next(object->file, words[i], &at, &index)) == 0) {
-			if (!patcher)
+			if (patcher == NULL)
 				patcher = gt_patcher_start(tracee, object, true, message);
-			error = patcher ? patch_one(patcher, index, selection, true) : GT_ENOMEM;
+			error = patcher != NULL ? patch_one(patcher, index, selection, true)
+						: GT_ENOMEM;
 		}
 		error = error == GT_ENOENT ? 0 : error;
 	}
-	return patcher ? gt_patcher_finish(patcher, error, message) : error;
+	return patcher != NULL ? gt_patcher_finish(patcher, error, message) : error;
 }

@@ -106,7 +106,7 @@ int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bo
 	if (count == 0 || object->region < 0 || object->hooked)
 		return 0;
 	patcher = gt_patcher_start(tracee, object, running, message);
-	if (!patcher)
+	if (patcher == NULL)
 		return GT_ENOMEM;
 	for (index = 0; !error && index < count; index++)
 		error = enable_hook(patcher, index);

@@ -41,13 +41,11 @@ uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address)
 {
 	for (size_t i = 0; i < tracee->object_count; i++) {
 		const struct gt_tracee_object *object = tracee->objects[i];
-		uint32_t index;
-		int hook;
 
 		if (object->region < 0 || address - tracee->agent.regions[object->region].start >=
 						  tracee->agent.regions[object->region].bytes)
 			continue;
-		for (index = 0; index < object->file->function_count; index++)
+		for (uint32_t index = 0; index < object->file->function_count; index++)
 			if (object->moved[index] && address >= object->moved[index] &&
 			    address - object->moved[index] <
 				    object->file->entries[index].moved_bytes_max)
@@ -57,7 +55,7 @@ uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address)
 			return gt_probes_old_place(object, address);
 		if (gt_syscalls_old_place(object, address))
 			return gt_syscalls_old_place(object, address);
-		for (hook = 0; hook < object->file->hook_count; hook++)
+		for (int hook = 0; hook < object->file->hook_count; hook++)
 			if (object->hook_moved[hook] && address >= object->hook_moved[hook] &&
 			    address - object->hook_moved[hook] <
 				    object->file->hooks[hook].entry.moved_bytes_max)

@@ -14,7 +14,7 @@ struct gt_patcher *gt_patcher_start(struct gt_tracee *tracee, struct gt_tracee_o
 {
 	struct gt_patcher *patcher = malloc(sizeof(*patcher));
 
-	if (!patcher) {
+	if (patcher == NULL) {
 		gt_fail(message, GT_ENOMEM, "no memory to patch %s", object->file->path);
 		return NULL;
 	}
@@ -89,7 +89,7 @@ bool gt_patcher_finds(struct gt_patcher *patcher, uint64_t address, const uint8_
 {
 	const uint8_t *bytes = gt_editor_look(&patcher->code, address, size);
 
-	return bytes && memcmp(bytes, expected, size) == 0;
+	return bytes != NULL && memcmp(bytes, expected, size) == 0;
 }
 
 bool gt_patcher_finds_extras(struct gt_patcher *patcher, const struct gt_plan_entry *entry)
@@ -158,20 +158,20 @@ int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *
 	if (!patcher->running)
 		return 0;
 	displaced = gt_edits_displace(&patcher->tracee->edits);
-	if (!displaced)
+	if (displaced == NULL)
 		return GT_ENOMEM;
 	*displaced = (struct gt_displaced){
 		.start = entry->patch_address + patcher->object->bias,
 		.target = body,
 		.covered = entry->covered_bytes,
-		.to_body = !map,
+		.to_body = map == NULL,
 	};
-	if (!map)
+	if (map == NULL)
 		return 0;
 	memcpy(displaced->offset, map->offset, sizeof(displaced->offset));
 	for (int i = 0; i < map->block_count; i++) {
 		displaced = gt_edits_displace(&patcher->tracee->edits);
-		if (!displaced)
+		if (displaced == NULL)
 			return GT_ENOMEM;
 		displaced->start = map->block[i].address + patcher->object->bias;
 		displaced->target = body;
@@ -233,7 +233,7 @@ static int change_extra(struct gt_patcher *patcher, const struct gt_change *chan
 		return error;
 	patcher->jumps |= bytes[0] == 0xe9;
 	edit = gt_edits_add(&patcher->tracee->edits);
-	if (!edit)
+	if (edit == NULL)
 		return GT_ENOMEM;
 	edit->address = address;
 	edit->bytes = edit->compared = extra->bytes;
@@ -259,7 +259,7 @@ int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, cons
 	if (error)
 		return error;
 	edit = gt_edits_add(edits);
-	if (!edit)
+	if (edit == NULL)
 		return GT_ENOMEM;
 	*edit = (struct gt_edit){
 		.address = entry->patch_address + patcher->object->bias,

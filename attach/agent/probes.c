@@ -25,7 +25,7 @@ bool gt_events_match(char *const *words, const char *system, const char *name)
 {
 	bool matches = gt_event_is_mark(system, name);
 
-	for (; words && *words; words++) {
+	for (; words != NULL && *words != NULL; words++) {
 		const bool not = **words == '!';
 
 		if (gt_event_word_matches(*words + not, system, name))
@@ -48,7 +48,7 @@ static bool is_wanted(const struct gt_tracee_object *object, uint32_t index,
 	const struct gt_catalog_probe *probe = &object->file->probes[index];
 
 	return !probe->removed && (is_recorded(object, index, selection) ||
-				   (selection->event_rules &&
+				   (selection->event_rules != NULL &&
 				    gt_event_rules_act(selection->event_rules, probe->probe->system,
 						       probe->probe->name)));
 }
@@ -58,9 +58,8 @@ bool gt_probes_wanted(const struct gt_catalog_file *file, const struct gt_select
 	const struct gt_tracee_object object = {
 		.file = (struct gt_catalog_file *)(uintptr_t)file
 	};
-	uint32_t i;
 
-	for (i = 0; i < file->probe_count; i++)
+	for (uint32_t i = 0; i < file->probe_count; i++)
 		if (is_wanted(&object, i, selection))
 			return true;
 	return false;
@@ -72,9 +71,8 @@ bool gt_probes_want_returns(const struct gt_catalog_file *file,
 	const struct gt_tracee_object object = {
 		.file = (struct gt_catalog_file *)(uintptr_t)file
 	};
-	uint32_t i;
 
-	for (i = 0; i < file->probe_count; i++)
+	for (uint32_t i = 0; i < file->probe_count; i++)
 		if (file->probes[i].probe->flags & GRAFTRACE_PROBE_RETURN &&
 		    is_wanted(&object, i, selection))
 			return true;
@@ -96,7 +94,7 @@ int gt_probes_tell(const struct gt_tracee_object *object, const struct gt_sink *
 	uint32_t i;
 	int error = 0;
 
-	if (!sink || !sink->event)
+	if (sink == NULL || sink->event == NULL)
 		return 0;
 	for (i = file->probe_count; i > 0 && !file->probes[i - 1].told; i--)
 		;
@@ -118,7 +116,7 @@ static int know_all(struct gt_tracee_object *object)
 	if (object->probe_count == file->probe_count)
 		return 0;
 	grown = realloc(object->probes, (file->probe_count + 1ul) * sizeof(*object->probes));
-	if (!grown)
+	if (grown == NULL)
 		return GT_ENOMEM;
 	object->probes = grown;
 	memset(&object->probes[object->probe_count], 0,
@@ -155,10 +153,9 @@ static size_t told_of(const struct gt_tracee_object *object, uint32_t index, uin
 		.flags = from->flags,
 	};
 	size_t used = 0;
-	uint32_t i;
 
 	put(out, &used, &probe, sizeof(probe));
-	for (i = 0; i < from->argument_count; i++) {
+	for (uint32_t i = 0; i < from->argument_count; i++) {
 		struct graftrace_probe_argument argument = from->arguments[i];
 
 		if (from->is_relative[i])
@@ -202,7 +199,6 @@ static int put_stub(struct gt_patcher *patcher, uint32_t site, uint64_t body)
 	const bool fresh = !probe->stub;
 	const struct graftrace_probe_site nowhere = { 0 };
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], places[GRAFTRACE_PLACES_BYTES];
-	uint32_t from;
 	int error;
 
 	if (fresh)
@@ -217,7 +213,7 @@ static int put_stub(struct gt_patcher *patcher, uint32_t site, uint64_t body)
 	if (!error && fresh)
 		error = gt_editor_put(&patcher->moved, probe->stub + sizeof(bytes), &nowhere,
 				      sizeof(nowhere));
-	for (from = 0; !error && from < sizeof(bytes); from += GRAFTRACE_PLACES_BYTES) {
+	for (uint32_t from = 0; !error && from < sizeof(bytes); from += GRAFTRACE_PLACES_BYTES) {
 		gt_places_of_probe(from, places);
 		error = gt_patcher_put_places(
 			patcher, probe->stub + from,
@@ -231,7 +227,7 @@ static int change_word(struct gt_patcher *patcher, uint64_t address, uint64_t va
 {
 	struct gt_edit *edit = gt_edits_add(&patcher->tracee->edits);
 
-	if (!edit)
+	if (edit == NULL)
 		return GT_ENOMEM;
 	edit->address = address;
 	edit->main = edit->on = true;
@@ -246,11 +242,10 @@ static int link_probes(struct gt_patcher *patcher, uint32_t site,
 {
 	struct gt_tracee_object *object = patcher->object;
 	uint64_t first = 0;
-	uint32_t i;
 	int error = 0;
 
 	*any = false;
-	for (i = object->probe_count; !error && i-- > site;) {
+	for (uint32_t i = object->probe_count; !error && i-- > site;) {
 		struct gt_tracee_probe *probe = &object->probes[i];
 
 		if (object->file->probes[i].site != site)
@@ -375,10 +370,10 @@ static int enable_entry(struct gt_patcher *patcher, uint32_t site)
 	uint64_t body;
 	int error;
 
-	if (!object->entry_sites)
+	if (object->entry_sites == NULL)
 		object->entry_sites =
 			calloc(object->file->function_count + 1ul, sizeof(*object->entry_sites));
-	if (!object->entry_sites)
+	if (object->entry_sites == NULL)
 		return GT_ENOMEM;
 	if (object->states[function] == GT_FUNCTION_FOREIGN) {
 		object->probes[site].state = GT_FUNCTION_FOREIGN;
@@ -405,7 +400,6 @@ static int put_return_stub(struct gt_patcher *patcher, uint32_t site)
 	const struct graftrace_probe_site nowhere = { 0 };
 	uint8_t bytes[GRAFTRACE_STUB_BYTES], places[GRAFTRACE_PLACES_BYTES];
 	const bool fresh = !probe->stub;
-	uint32_t from;
 	int error;
 
 	if (fresh)
@@ -422,7 +416,8 @@ static int put_return_stub(struct gt_patcher *patcher, uint32_t site)
 		error = gt_editor_put(&patcher->moved, probe->stub + sizeof(bytes), &nowhere,
 				      sizeof(nowhere));
 	memset(places, GRAFTRACE_PLACES_PUSHED, sizeof(places));
-	for (from = 0; !error && fresh && from < sizeof(bytes); from += GRAFTRACE_PLACES_BYTES)
+	for (uint32_t from = 0; !error && fresh && from < sizeof(bytes);
+	     from += GRAFTRACE_PLACES_BYTES)
 		error = gt_patcher_put_places(patcher, probe->stub + from, stands, places);
 	return error;
 }
@@ -434,10 +429,10 @@ static int enable_return(struct gt_patcher *patcher, uint32_t site)
 	const struct gt_plan_entry *entry = &object->file->probes[site].plan;
 	int error;
 
-	if (!object->return_sites)
+	if (object->return_sites == NULL)
 		object->return_sites =
 			calloc(object->file->function_count + 1ul, sizeof(*object->return_sites));
-	if (!object->return_sites)
+	if (object->return_sites == NULL)
 		return GT_ENOMEM;
 	if (object->states[function] == GT_FUNCTION_FOREIGN)
 		object->probes[site].state = GT_FUNCTION_FOREIGN;
@@ -471,7 +466,7 @@ int gt_probes_lead_return(struct gt_patcher *patcher, uint32_t function, uint64_
 		return 0;
 	error = gt_region_values_stub(patcher->region, probe->stub, header->event, target, bytes);
 	edit = error ? NULL : gt_edits_add(&patcher->tracee->edits);
-	if (!edit)
+	if (edit == NULL)
 		return error ? error : GT_ENOMEM;
 	edit->address = probe->stub + VALUES_STUB_TARGET;
 	edit->main = edit->on = true;
@@ -524,7 +519,7 @@ static int arm(const struct gt_tracee_object *object, uint32_t index,
 {
 	struct gt_event_format event;
 
-	if (!selection->event_rules || !selection->event_rules->count ||
+	if (selection->event_rules == NULL || !selection->event_rules->count ||
 	    !is_wanted(object, index, selection))
 		return 0;
 	gt_catalog_describe_event(object->file, index, &event);
@@ -536,7 +531,6 @@ int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		    const struct gt_selection *selection, bool running, struct gt_message *message)
 {
 	struct gt_patcher *patcher = NULL;
-	uint32_t i;
 	int error;
 
 	if (object->region < 0 || object->gone || !object->file->probe_count)
@@ -544,27 +538,25 @@ int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 	error = gt_probes_plan(object, selection, message);
 	if (!error)
 		error = know_all(object);
-	for (i = 0; !error && i < object->probe_count; i++) {
+	for (uint32_t i = 0; !error && i < object->probe_count; i++) {
 		const uint32_t site = object->file->probes[i].site;
 
 		error = arm(object, i, selection, message);
 		if (error || !object->file->probes[i].planned || !is_dirty(object, i, selection))
 			continue;
-		if (!patcher)
+		if (patcher == NULL)
 			patcher = gt_patcher_start(tracee, object, running, message);
-		error = patcher ? 0 : GT_ENOMEM;
+		error = patcher != NULL ? 0 : GT_ENOMEM;
 		if (!error)
 			error = settle_site(patcher, site, selection);
 	}
-	return patcher ? gt_patcher_finish(patcher, error, message) : error;
+	return patcher != NULL ? gt_patcher_finish(patcher, error, message) : error;
 }
 
 bool gt_probes_need_traps(const struct gt_tracee_object *object,
 			  const struct gt_selection *selection)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->file->probe_count; i++)
+	for (uint32_t i = 0; i < object->file->probe_count; i++)
 		if (object->file->probes[i].planned &&
 		    object->file->probes[object->file->probes[i].site].plan.way ==
 			    GT_PLAN_BREAKPOINT &&
@@ -601,15 +593,12 @@ static void count_semaphore(const struct gt_tracee *tracee, const struct gt_trac
 
 static void settle(struct gt_tracee *tracee, bool leaves)
 {
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; i < tracee->object_count; i++) {
+	for (size_t i = 0; i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (object->gone || object->region < 0)
 			continue;
-		for (k = 0; k < object->probe_count; k++) {
+		for (uint32_t k = 0; k < object->probe_count; k++) {
 			struct gt_tracee_probe *probe = &object->probes[k];
 			bool foreign;
 			const bool listens = !leaves && gt_probes_is_on(object, k, &foreign);
@@ -634,9 +623,7 @@ void gt_probes_leave(struct gt_tracee *tracee)
 
 void gt_probes_come_back(struct gt_tracee_object *object)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->probe_count; i++) {
+	for (uint32_t i = 0; i < object->probe_count; i++) {
 		object->probes[i].state = GT_FUNCTION_UNTOUCHED;
 		object->probes[i].on = object->probes[i].counted = false;
 		object->probes[i].stale = true;
@@ -645,17 +632,16 @@ void gt_probes_come_back(struct gt_tracee_object *object)
 
 uint64_t gt_probes_entry_stub(const struct gt_tracee_object *object, uint32_t function)
 {
-	const uint32_t site = object->entry_sites ? object->entry_sites[function] : 0;
+	const uint32_t site = object->entry_sites != NULL ? object->entry_sites[function] : 0;
 
 	return site ? object->probes[site - 1].stub : 0;
 }
 
 bool gt_probes_have_entry(const struct gt_tracee_object *object, uint32_t function)
 {
-	const uint32_t site = object->entry_sites ? object->entry_sites[function] : 0;
-	uint32_t i;
+	const uint32_t site = object->entry_sites != NULL ? object->entry_sites[function] : 0;
 
-	for (i = site ? site - 1 : object->probe_count; i < object->probe_count; i++)
+	for (uint32_t i = site ? site - 1 : object->probe_count; i < object->probe_count; i++)
 		if (object->file->probes[i].site == site - 1 && object->probes[i].on)
 			return true;
 	return false;
@@ -663,15 +649,14 @@ bool gt_probes_have_entry(const struct gt_tracee_object *object, uint32_t functi
 
 bool gt_probes_has_return(const struct gt_tracee_object *object, uint32_t function)
 {
-	return object->return_sites && object->return_sites[function];
+	return object->return_sites != NULL && object->return_sites[function];
 }
 
 bool gt_probes_have_return(const struct gt_tracee_object *object, uint32_t function)
 {
-	const uint32_t site = object->return_sites ? object->return_sites[function] : 0;
-	uint32_t i;
+	const uint32_t site = object->return_sites != NULL ? object->return_sites[function] : 0;
 
-	for (i = site ? site - 1 : object->probe_count; i < object->probe_count; i++)
+	for (uint32_t i = site ? site - 1 : object->probe_count; i < object->probe_count; i++)
 		if (object->file->probes[i].site == site - 1 && object->probes[i].on)
 			return true;
 	return false;
@@ -679,20 +664,17 @@ bool gt_probes_have_return(const struct gt_tracee_object *object, uint32_t funct
 
 uint64_t gt_probes_old_place(const struct gt_tracee_object *object, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < object->probe_count; i++) {
+	for (uint32_t i = 0; i < object->probe_count; i++) {
 		const struct gt_plan_entry *entry = &object->file->probes[i].plan;
 		const uint64_t moved = object->probes[i].moved;
 		uint8_t code[GT_PLAN_MOVED_MAX];
 		struct gt_plan_map map;
-		uint32_t offset;
 
 		if (!moved || address - moved >= entry->moved_bytes_max ||
 		    gt_plan_move(object->file->plan, entry, object->bias, moved, code, sizeof(code),
 				 &map) < 0)
 			continue;
-		for (offset = 0; offset <= entry->covered_bytes; offset++)
+		for (uint32_t offset = 0; offset <= entry->covered_bytes; offset++)
 			if (map.offset[offset] >= 0 &&
 			    (uint64_t)map.offset[offset] == address - moved)
 				return entry->patch_address + object->bias + offset;

@@ -17,9 +17,9 @@ static bool find_arena(void *data, uint32_t index, struct gt_rules_arena *found)
 	const struct gt_rules_of_program *of = data;
 	const struct gt_arena *arena = of->arena;
 
-	while (arena && index-- > 0)
+	while (arena != NULL && index-- > 0)
 		arena = arena->next;
-	if (!arena)
+	if (arena == NULL)
 		return false;
 	*found = (struct gt_rules_arena){ arena->memory,
 					  (char *)arena->memory + arena->hists_offset };
@@ -44,11 +44,8 @@ static struct graftrace_hist_table *table_at(const struct gt_arena *arena, uint6
 static bool find_probe(const struct gt_catalog *catalog, const char *system, const char *name,
 		       struct gt_event_format *found)
 {
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; i < catalog->file_count; i++)
-		for (k = 0; k < catalog->files[i]->probe_count; k++) {
+	for (size_t i = 0; i < catalog->file_count; i++)
+		for (uint32_t k = 0; k < catalog->files[i]->probe_count; k++) {
 			const struct gt_catalog_probe *probe = &catalog->files[i]->probes[k];
 
 			if (probe->removed || strcmp(probe->probe->name, name) != 0 ||
@@ -64,9 +61,8 @@ static bool find_call(const struct gt_catalog *catalog, const char *system, cons
 		      struct gt_event_format *found)
 {
 	const char *its_system;
-	uint32_t i;
 
-	for (i = 0; catalog->syscall_events && i < gt_syscall_event_count(); i++)
+	for (uint32_t i = 0; catalog->syscall_events && i < gt_syscall_event_count(); i++)
 		if (strcmp(gt_syscall_event_name(i, &its_system), name) == 0 &&
 		    strcmp(its_system, system) == 0) {
 			gt_syscall_event_describe(catalog, i, found);
@@ -83,7 +79,7 @@ static const struct gt_event_format *find_event(void *data, const char *system, 
 							     ? gt_synthetics_find(of->catalog, name)
 							     : NULL;
 
-	if (synthetic)
+	if (synthetic != NULL)
 		return &synthetic->definition.format;
 	return find_probe(of->catalog, system, name, room) ||
 			       find_call(of->catalog, system, name, room)
@@ -105,9 +101,8 @@ static int by_key(const void *left, const void *right, void *data)
 {
 	const uint64_t *a = *(uint64_t *const *)left, *b = *(uint64_t *const *)right;
 	const uint32_t *words = data;
-	uint32_t i;
 
-	for (i = 0; i < *words; i++)
+	for (uint32_t i = 0; i < *words; i++)
 		if (a[i] != b[i])
 			return a[i] < b[i] ? -1 : 1;
 	return 0;
@@ -119,20 +114,20 @@ static int gather(const struct gt_arena *first, const struct gt_hist_use *use,
 {
 	const uint64_t most = 1ull << use->hist.bits;
 	const struct gt_arena *arena;
-	uint64_t arenas = 0, bytes, i;
+	uint64_t arenas = 0, bytes;
 
-	for (arena = first; arena; arena = arena->next)
+	for (arena = first; arena != NULL; arena = arena->next)
 		arenas++;
 	*all = (struct gathered){ 0 };
-	for (arena = first; arena; arena = arena->next) {
+	for (arena = first; arena != NULL; arena = arena->next) {
 		uint64_t *words;
 
 		gt_hist_look(&copy->view, copy->hist, &use->description,
 			     table_at(arena, use->table->offset), use->table->bytes, copy->words,
 			     copy->order);
 		bytes = 8ull * copy->view.shape.words;
-		words = all->words ? all->words : malloc(arenas * most * bytes);
-		if (!words)
+		words = all->words != NULL ? all->words : malloc(arenas * most * bytes);
+		if (words == NULL)
 			return GT_ENOMEM;
 		all->words = words;
 		memcpy(words + all->count * copy->view.shape.words, copy->words,
@@ -142,12 +137,12 @@ static int gather(const struct gt_arena *first, const struct gt_hist_use *use,
 		all->drops += copy->view.drops;
 	}
 	all->elements = calloc(all->count + 1, sizeof(*all->elements));
-	for (i = 0; all->elements && i < all->count; i++)
+	for (uint64_t i = 0; all->elements != NULL && i < all->count; i++)
 		all->elements[i] = all->words + i * copy->view.shape.words;
-	if (all->elements)
+	if (all->elements != NULL)
 		qsort_r(all->elements, all->count, sizeof(*all->elements), by_key,
 			(void *)&use->description.key_words);
-	return all->elements ? 0 : GT_ENOMEM;
+	return all->elements != NULL ? 0 : GT_ENOMEM;
 }
 
 /* Of one key in several arenas: the variables stay together; the largest maximum goes before. */
@@ -172,15 +167,15 @@ static void join(const struct gathered *all, const struct gt_hist_use *use,
 {
 	const uint64_t most = 1ull << use->hist.bits;
 	uint64_t *slots = graftrace_hist_slots(table), *last = NULL, i;
-	uint32_t count = 0, k;
+	uint32_t count = 0;
 
 	table->hits = all->hits;
 	table->drops = all->drops;
 	for (i = 0; i < all->count; i++) {
 		uint64_t *element = all->elements[i];
 
-		if (last && !by_key(&last, &element, (void *)&use->description.key_words)) {
-			for (k = shape->hits; k < shape->set; k++)
+		if (last != NULL && !by_key(&last, &element, (void *)&use->description.key_words)) {
+			for (uint32_t k = shape->hits; k < shape->set; k++)
 				last[k] += element[k];
 			take_variables(use, shape, last, element);
 		} else if (count == most) {
@@ -200,7 +195,7 @@ static int gather_all(void *data, const struct gt_hist_use *use, struct gt_hist_
 	const struct gt_rules_of_program *of = data;
 	struct graftrace_hist_table *table = calloc(1, use->table->bytes);
 	struct gathered all = { 0 };
-	int error = table ? gather(of->arena, use, copy, &all) : GT_ENOMEM;
+	int error = table != NULL ? gather(of->arena, use, copy, &all) : GT_ENOMEM;
 
 	if (!error) {
 		join(&all, use, &copy->view.shape, table);

@@ -20,8 +20,9 @@ static bool any_matches_in(const struct gt_word_list *list, const struct gt_cata
 {
 	if (any_matches(list, plain, shown))
 		return true;
-	return file && (gt_word_list_match_module(list, file->path, plain) ||
-			(shown != plain && gt_word_list_match_module(list, file->path, shown)));
+	return file != NULL &&
+	       (gt_word_list_match_module(list, file->path, plain) ||
+		(shown != plain && gt_word_list_match_module(list, file->path, shown)));
 }
 
 static bool is_root(const struct gt_asked *asked, const char *plain, const char *shown)
@@ -36,7 +37,7 @@ bool gt_asked_wants(const struct gt_asked *asked, const struct gt_catalog_file *
 
 	if (asked->off || any_matches_in(lists[GT_LIST_NOTRACE], file, plain, shown))
 		return false;
-	return !lists[GT_LIST_FILTER] ||
+	return lists[GT_LIST_FILTER] == NULL ||
 	       any_matches_in(lists[GT_LIST_FILTER], file, plain, shown) ||
 	       is_root(asked, plain, shown);
 }
@@ -45,7 +46,7 @@ bool gt_selection_is_root(const struct gt_selection *selection, const char *plai
 			  const char *shown)
 {
 	for (uint32_t i = 0; i < selection->asked_count; i++)
-		if (selection->asked[i] && is_root(selection->asked[i], plain, shown))
+		if (selection->asked[i] != NULL && is_root(selection->asked[i], plain, shown))
 			return true;
 	return false;
 }
@@ -60,7 +61,8 @@ bool gt_selection_wants(const struct gt_selection *selection, const struct gt_ca
 			const char *plain, const char *shown)
 {
 	for (uint32_t i = 0; i < selection->asked_count; i++)
-		if (selection->asked[i] && gt_asked_wants(selection->asked[i], file, plain, shown))
+		if (selection->asked[i] != NULL &&
+		    gt_asked_wants(selection->asked[i], file, plain, shown))
 			return true;
 	return false;
 }
@@ -98,9 +100,10 @@ bool gt_selection_takes_entry(const struct gt_selection *selection,
 static bool names_library(char *const *globs, const struct gt_catalog_file *file)
 {
 	const char *soname = gt_object_soname(file->object);
-	const char *slash = strrchr(file->path, '/'), *base = slash ? slash + 1 : file->path;
+	const char *slash = strrchr(file->path, '/'),
+		   *base = slash != NULL ? slash + 1 : file->path;
 
-	for (; globs && *globs; globs++) {
+	for (; globs != NULL && *globs != NULL; globs++) {
 		const size_t bytes = strlen(*globs);
 
 		if (gt_glob_match(*globs, base) || gt_glob_match(*globs, soname) ||

@@ -57,7 +57,7 @@ bool gt_suspended_possible(const struct gt_tracee *tracee)
 		struct gt_catalog_file *file = tracee->objects[i]->file;
 		bool found = false;
 
-		if (tracee->objects[i]->gone || !file->object)
+		if (tracee->objects[i]->gone || file->object == NULL)
 			continue;
 		if (!file->switches_known && !gt_rule_is_libc(file->object)) {
 			gt_object_each_symbol(file->object, look_at_symbol, &found);
@@ -89,7 +89,7 @@ static int look_at_words(struct search *search, const uint64_t *words, size_t co
 			continue;
 		place = search->new_place(search->data, words[i]);
 		stack = place ? gt_maps_find(search->maps, words[i - BEFORE]) : NULL;
-		if (stack && stack->writable)
+		if (stack != NULL && stack->writable)
 			error = gt_process_write(search->process, at + i * 8, &place,
 						 sizeof(place));
 	}
@@ -150,7 +150,7 @@ int gt_suspended_move(const struct gt_process *process, const struct gt_maps *ma
 	int error = 0;
 
 	search.words = malloc(AT_ONCE);
-	if (!search.words)
+	if (search.words == NULL)
 		return GT_ENOMEM;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)process->pid);
 	search.pagemap = open(path, O_RDONLY | O_CLOEXEC);

@@ -11,9 +11,7 @@
 
 struct gt_synthetic_event *gt_synthetics_find(const struct gt_catalog *catalog, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < catalog->synthetic_count; i++)
+	for (uint32_t i = 0; i < catalog->synthetic_count; i++)
 		if (!catalog->synthetics[i]->removed &&
 		    strcmp(catalog->synthetics[i]->definition.format.name, name) == 0)
 			return catalog->synthetics[i];
@@ -28,7 +26,7 @@ static int put(struct gt_catalog *catalog, struct gt_synthetic_event *made)
 							       sizeof(struct gt_synthetic_event *))
 			: NULL;
 
-	if (!grown)
+	if (grown == NULL)
 		return GT_ENOMEM;
 	catalog->synthetics = grown;
 	made->definition.format.number = catalog->next_event++;
@@ -42,10 +40,10 @@ int gt_synthetics_add(struct gt_catalog *catalog, const char *text, size_t bytes
 	struct gt_synthetic_event *made = calloc(1, sizeof(*made));
 	int result;
 
-	if (!made)
+	if (made == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for a synthetic event");
 	result = gt_synthetic_parse(text, bytes, &made->definition, error);
-	if (!result && gt_synthetics_find(catalog, made->definition.format.name)) {
+	if (!result && gt_synthetics_find(catalog, made->definition.format.name) != NULL) {
 		result = GT_EEXIST;
 		*error = (struct gt_probe_error){ "Event already exists", 0 };
 	}
@@ -61,9 +59,7 @@ int gt_synthetics_add(struct gt_catalog *catalog, const char *text, size_t bytes
 int gt_synthetics_event(const struct gt_catalog *catalog, uint32_t number,
 			struct gt_event_format *event)
 {
-	uint32_t i;
-
-	for (i = 0; i < catalog->synthetic_count; i++)
+	for (uint32_t i = 0; i < catalog->synthetic_count; i++)
 		if (catalog->synthetics[i]->definition.format.number == number) {
 			*event = catalog->synthetics[i]->definition.format;
 			return 0;
@@ -73,9 +69,7 @@ int gt_synthetics_event(const struct gt_catalog *catalog, uint32_t number,
 
 void gt_synthetics_fini(struct gt_catalog *catalog)
 {
-	uint32_t i;
-
-	for (i = 0; i < catalog->synthetic_count; i++)
+	for (uint32_t i = 0; i < catalog->synthetic_count; i++)
 		free(catalog->synthetics[i]);
 	free(catalog->synthetics);
 }

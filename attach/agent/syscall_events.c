@@ -18,8 +18,8 @@ const char *gt_syscall_event_name(uint32_t index, const char **system)
 {
 	const struct gt_syscall *call = gt_syscall_of_event(index);
 
-	*system = call ? "syscalls" : "raw_syscalls";
-	if (!call)
+	*system = call != NULL ? "syscalls" : "raw_syscalls";
+	if (call == NULL)
 		return gt_syscall_event_is_exit(index) ? "sys_exit" : "sys_enter";
 	return gt_syscall_event_is_exit(index) ? call->exit : call->enter;
 }
@@ -68,7 +68,7 @@ static void describe_enter(const struct gt_syscall *call, struct gt_event_format
 	for (uint32_t i = 0; i < 2; i++)
 		if (call->text[i])
 			add_behind(event, call->behind[k++], true);
-	if (data && data->in.argument)
+	if (data != NULL && data->in.argument)
 		add_behind(event, data->in.name, false);
 }
 
@@ -85,17 +85,17 @@ void gt_syscall_event_describe(const struct gt_catalog *catalog, uint32_t index,
 			       struct gt_event_format *event)
 {
 	const struct gt_syscall *call = gt_syscall_of_event(index);
-	const struct gt_syscall_data *data = call ? gt_syscall_data_of(call) : NULL;
+	const struct gt_syscall_data *data = call != NULL ? gt_syscall_data_of(call) : NULL;
 
 	*event =
 		(struct gt_event_format){ .number = catalog->syscall_events + index, .object = "" };
 	event->name = gt_syscall_event_name(index, &event->system);
-	if (!call) {
+	if (call == NULL) {
 		describe_raw(gt_syscall_event_is_exit(index), event);
 	} else if (gt_syscall_event_is_exit(index)) {
 		add(event, "int", "__syscall_nr", 4, true);
 		add(event, "long", "ret", 8, true);
-		if (data && data->out.argument)
+		if (data != NULL && data->out.argument)
 			add_behind(event, data->out.name, false);
 	} else {
 		describe_enter(call, event);

@@ -19,7 +19,7 @@ int gt_syscalls_plan(struct gt_catalog_file *file, const struct gt_selection *se
 {
 	int error;
 
-	if (!selection->syscalls || file->calls_known || !file->plan)
+	if (!selection->syscalls || file->calls_known || file->plan == NULL)
 		return 0;
 	gt_catalog_hooks(file); /* these go first */
 	error = gt_plan_syscalls(file->plan, &file->calls, &file->call_count, message);
@@ -219,7 +219,7 @@ int gt_syscalls_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		      const struct gt_selection *selection, bool running,
 		      struct gt_message *message)
 {
-	const bool wanted = selection->syscalls && !tracee->no_syscalls;
+	const bool wanted = selection->syscalls && tracee->no_syscalls == NULL;
 	struct gt_catalog_file *file = object->file;
 	struct gt_patcher *patcher = NULL;
 	int error;
@@ -229,9 +229,9 @@ int gt_syscalls_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 	error = gt_syscalls_plan(file, selection, message);
 	if (error || !file->call_count)
 		return error;
-	if (!object->calls)
+	if (object->calls == NULL)
 		object->calls = calloc(file->call_count, sizeof(*object->calls));
-	if (!object->calls)
+	if (object->calls == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for the system calls of %s",
 			       file->path);
 	for (uint32_t i = 0; !error && i < file->call_count; i++) {
@@ -240,18 +240,18 @@ int gt_syscalls_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		if (file->calls[i].way == GT_PLAN_NONE || state == GT_FUNCTION_FOREIGN ||
 		    wanted == (state == GT_FUNCTION_TRACED))
 			continue;
-		if (!patcher)
+		if (patcher == NULL)
 			patcher = gt_patcher_start(tracee, object, running, message);
-		error = patcher ? settle(patcher, i, wanted) : GT_ENOMEM;
+		error = patcher != NULL ? settle(patcher, i, wanted) : GT_ENOMEM;
 	}
-	return patcher ? gt_patcher_finish(patcher, error, message) : error;
+	return patcher != NULL ? gt_patcher_finish(patcher, error, message) : error;
 }
 
 void gt_syscalls_count(const struct gt_tracee_object *object, uint32_t *patched, uint32_t *left)
 {
 	*patched = *left = 0;
 	for (uint32_t i = 0; i < object->file->call_count; i++)
-		if (object->calls && object->calls[i].state == GT_FUNCTION_TRACED)
+		if (object->calls != NULL && object->calls[i].state == GT_FUNCTION_TRACED)
 			++*patched;
 		else
 			++*left;
@@ -259,24 +259,23 @@ void gt_syscalls_count(const struct gt_tracee_object *object, uint32_t *patched,
 
 void gt_syscalls_come_back(struct gt_tracee_object *object)
 {
-	for (uint32_t i = 0; object->calls && i < object->file->call_count; i++)
+	for (uint32_t i = 0; object->calls != NULL && i < object->file->call_count; i++)
 		object->calls[i].state = GT_FUNCTION_UNTOUCHED;
 }
 
 uint64_t gt_syscalls_old_place(const struct gt_tracee_object *object, uint64_t address)
 {
-	for (uint32_t i = 0; object->calls && i < object->file->call_count; i++) {
+	for (uint32_t i = 0; object->calls != NULL && i < object->file->call_count; i++) {
 		const struct gt_plan_entry *entry = &object->file->calls[i];
 		const uint64_t moved = object->calls[i].block + GRAFTRACE_CALL_BYTES;
 		uint8_t code[GT_PLAN_MOVED_MAX];
 		struct gt_plan_map map;
-		uint32_t offset;
 
 		if (!object->calls[i].block || address - moved >= entry->moved_bytes_max ||
 		    gt_plan_move(object->file->plan, entry, object->bias, moved, code, sizeof(code),
 				 &map) < 0)
 			continue;
-		for (offset = 0; offset <= entry->covered_bytes; offset++)
+		for (uint32_t offset = 0; offset <= entry->covered_bytes; offset++)
 			if (map.offset[offset] >= 0 &&
 			    (uint64_t)map.offset[offset] == address - moved)
 				return entry->patch_address + object->bias + offset;

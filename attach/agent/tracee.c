@@ -37,7 +37,7 @@ static int refuse(const struct gt_tracee *tracee, struct gt_message *message)
 		const char *reason =
 			tracee->objects[i]->program ? gt_rule_refused(file->object) : NULL;
 
-		if (reason)
+		if (reason != NULL)
 			return gt_fail(message, GT_ENOTSUP, "'%s' %s", file->path, reason);
 	}
 	return 0;
@@ -128,14 +128,15 @@ static int patch_all(struct gt_tracee *tracee, const struct gt_selection *select
 	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
-		if (!words)
+		if (words == NULL)
 			error = gt_probes_patch(tracee, object, selection, true, message);
-		if (!words && !error)
+		if (words == NULL && !error)
 			error = gt_syscalls_patch(tracee, object, selection, true, message);
 		if (error || !gt_tracee_is_patched(object, selection))
 			continue;
-		error = words ? gt_patch_named(tracee, object, selection, words, count, message)
-			      : gt_patch_functions(tracee, object, selection, true, message);
+		error = words != NULL
+				? gt_patch_named(tracee, object, selection, words, count, message)
+				: gt_patch_functions(tracee, object, selection, true, message);
 	}
 	return error ? error : gt_tracee_apply(tracee, message);
 }
@@ -292,9 +293,9 @@ struct select_work {
 static int select_work(void *data)
 {
 	const struct select_work *work = data;
-	int error = work->words ? 0
-				: gt_tracee_place_probed(work->tracee, work->catalog,
-							 work->selection, work->message);
+	int error = work->words != NULL ? 0
+					: gt_tracee_place_probed(work->tracee, work->catalog,
+								 work->selection, work->message);
 
 	if (!error)
 		error = patch_all(work->tracee, work->selection, work->words, work->count,

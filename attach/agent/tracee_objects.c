@@ -33,13 +33,13 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 		size_t room = tracee->object_room ? tracee->object_room * 2 : 16;
 		void *objects = realloc(tracee->objects, room * sizeof(*tracee->objects));
 
-		if (!objects)
+		if (objects == NULL)
 			return NULL;
 		tracee->objects = objects;
 		tracee->object_room = room;
 	}
 	object = calloc(1, sizeof(*object));
-	if (!object)
+	if (object == NULL)
 		return NULL;
 	object->file = file;
 	object->bias = bias;
@@ -52,8 +52,8 @@ static struct gt_tracee_object *new_object(struct gt_tracee *tracee, struct gt_c
 	object->probe_count = file->probe_count;
 	for (int i = 0; i < GT_HOOKS_MAX; i++)
 		object->hook_sites[i] = -1;
-	if (!object->states || !object->roots || !object->moved || !object->noted ||
-	    !object->probes) {
+	if (object->states == NULL || object->roots == NULL || object->moved == NULL ||
+	    object->noted == NULL || object->probes == NULL) {
 		free_object(object);
 		return NULL;
 	}
@@ -103,7 +103,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	error = gt_catalog_open(catalog, tracee->process.pid, map, &file, message);
 	if (error)
 		return error == GT_ENOENT ? 0 : error;
-	if (!file->object || !bias_of_map(file->object, map, &bias))
+	if (file->object == NULL || !bias_of_map(file->object, map, &bias))
 		return 0;
 	for (size_t i = 0; i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
@@ -115,7 +115,7 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		*found = object;
 		return 0;
 	}
-	for (size_t i = 0; i < tracee->object_count && !*found; i++) {
+	for (size_t i = 0; i < tracee->object_count && *found == NULL; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
 
 		if (object->file != file || !object->gone)
@@ -130,9 +130,9 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		object->resolved = object->entry_only = object->guarded = false;
 		*found = object;
 	}
-	if (!*found)
+	if (*found == NULL)
 		*found = new_object(tracee, file, bias);
-	if (!*found)
+	if (*found == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for %s", map->path);
 	(*found)->start = map->start;
 	(*found)->end = map->end;
@@ -160,7 +160,7 @@ int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		if (!map->executable || map->path[0] != '/')
 			continue;
 		error = object_of_map(tracee, catalog, map, &object, &is_fresh, message);
-		if (error || !object)
+		if (error || object == NULL)
 			continue;
 		if (object->file->sets_gs)
 			error = gt_fail(message, GT_ENOTSUP,
@@ -184,7 +184,7 @@ static void *copy_of(const void *bytes, size_t size)
 {
 	void *copy = malloc(size);
 
-	if (copy)
+	if (copy != NULL)
 		memcpy(copy, bytes, size);
 	return copy;
 }
@@ -195,24 +195,25 @@ static struct gt_tracee_object *copy_object(const struct gt_tracee_object *from)
 	const size_t count = from->file->function_count + 1;
 	struct gt_tracee_object *object = copy_of(from, sizeof(*from));
 
-	if (!object)
+	if (object == NULL)
 		return NULL;
 	object->states = copy_of(from->states, count);
 	object->roots = copy_of(from->roots, count * sizeof(*from->roots));
 	object->moved = copy_of(from->moved, count * sizeof(*from->moved));
 	object->noted = copy_of(from->noted, count * sizeof(*from->noted));
 	object->probes = copy_of(from->probes, (from->probe_count + 1) * sizeof(*from->probes));
-	if (from->entry_sites)
+	if (from->entry_sites != NULL)
 		object->entry_sites =
 			copy_of(from->entry_sites, count * sizeof(*from->entry_sites));
-	if (from->return_sites)
+	if (from->return_sites != NULL)
 		object->return_sites =
 			copy_of(from->return_sites, count * sizeof(*from->return_sites));
-	if (from->calls)
+	if (from->calls != NULL)
 		object->calls = copy_of(from->calls, from->file->call_count * sizeof(*from->calls));
-	if (from->values)
+	if (from->values != NULL)
 		object->values = copy_of(from->values, count * sizeof(*from->values));
-	if (object->states && object->roots && object->moved && object->noted && object->probes &&
+	if (object->states != NULL && object->roots != NULL && object->moved != NULL &&
+	    object->noted != NULL && object->probes != NULL &&
 	    !object->entry_sites == !from->entry_sites &&
 	    !object->return_sites == !from->return_sites && !object->calls == !from->calls &&
 	    !object->values == !from->values)
@@ -236,13 +237,13 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 	child->syscalls = parent->syscalls;
 	child->no_syscalls = parent->no_syscalls;
 	child->objects = calloc(parent->object_count + 1, sizeof(*child->objects));
-	if (!child->objects)
+	if (child->objects == NULL)
 		goto no_memory;
 	child->object_room = parent->object_count + 1;
 	for (size_t i = 0; i < parent->object_count; i++) {
 		struct gt_tracee_object *object = copy_object(parent->objects[i]);
 
-		if (!object)
+		if (object == NULL)
 			goto no_memory;
 		child->objects[child->object_count++] = object;
 	}

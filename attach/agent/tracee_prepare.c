@@ -76,7 +76,7 @@ static bool needs_stubs(const struct gt_tracee_object *object, const struct gt_s
 bool gt_tracee_is_patched(struct gt_tracee_object *object, const struct gt_selection *selection)
 {
 	object->left_out = !is_traced(object, selection);
-	return !object->left_out || object->entry_sites || object->return_sites;
+	return !object->left_out || object->entry_sites != NULL || object->return_sites != NULL;
 }
 
 bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
@@ -125,7 +125,7 @@ static int find_region(struct gt_hands *hands, struct gt_tracee_object *object, 
 		(gt_selection_takes_unprepared(selection, object->file) || selection->libcalls
 			 ? MOVED_EACH
 			 : 8) +
-		(selection->values ? GT_VALUES_EACH : 0);
+		(selection->values != NULL ? GT_VALUES_EACH : 0);
 	uint64_t moved = 8192 + stubs * each + object->file->probe_count * PROBE_EACH +
 			 gt_syscalls_bytes(object->file);
 	struct gt_region *region;
@@ -137,8 +137,9 @@ static int find_region(struct gt_hands *hands, struct gt_tracee_object *object, 
 	object->region = fitting_region(agent, object, stubs, moved);
 	if (object->region < 0) {
 		if (!object->program)
-			room += selection->libraries || selection->library_globs ? JOIN_STUBS_LARGE
-										 : JOIN_STUBS;
+			room += selection->libraries || selection->library_globs != NULL
+					? JOIN_STUBS_LARGE
+					: JOIN_STUBS;
 		first = gt_catalog_take_numbers(catalog, room ? room : 1);
 		if (!first)
 			return gt_fail(message, GT_ENOSPC, "all function numbers are in use");
@@ -255,10 +256,10 @@ static int tell_functions(struct gt_tracee *tracee, struct gt_tracee_object *obj
 	error = gt_catalog_add_block(catalog, &block);
 	if (error)
 		return gt_fail(message, error, "no memory for the functions of %s", file->path);
-	if (!sink || !sink->functions)
+	if (sink == NULL || sink->functions == NULL)
 		return 0;
 	functions = calloc(file->function_count, sizeof(*functions));
-	if (!functions)
+	if (functions == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for the functions of %s", file->path);
 	for (uint32_t i = 0; i < file->function_count; i++)
 		gt_catalog_describe(file, i, object->bias, &functions[i]);
@@ -274,7 +275,7 @@ static int tell_object(struct gt_tracee *tracee, const struct gt_tracee_object *
 	const uint8_t *build_id = NULL;
 	uint32_t bytes;
 
-	if (!sink || !sink->object)
+	if (sink == NULL || sink->object == NULL)
 		return 0;
 	bytes = gt_object_build_id(object->file->object, &build_id);
 	return sink->object(sink->data, (uint32_t)tracee->process.pid, object->file->path,
@@ -326,7 +327,7 @@ int gt_tracee_prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catal
 			error = gt_patch_functions(tracee, object, selection, running, message);
 		if (!error)
 			error = gt_values_tell(tracee, object, sink);
-		if (!error && selection->values)
+		if (!error && selection->values != NULL)
 			error = gt_values_tell_constants(tracee, object);
 		object->fresh = false;
 	}

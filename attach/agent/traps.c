@@ -50,7 +50,7 @@ static uint64_t status_of(pid_t pid, pid_t tid, const char *name, int base)
 	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)pid, (int)tid))
 		return 0;
 	at = strstr(text, name);
-	return at ? strtoull(at + strlen(name), NULL, base) : 0;
+	return at != NULL ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
 /* mov $13 or $14 (rt_sigaction, rt_sigprocmask), %eax, and a syscall soon after. */
@@ -66,12 +66,13 @@ static bool has_raw_calls(const struct gt_object *object)
 			continue;
 		bytes = gt_object_bytes((struct gt_object *)object, segment->address,
 					segment->file_bytes);
-		for (uint32_t k = 0; bytes && k < 2; k++) {
+		for (uint32_t k = 0; bytes != NULL && k < 2; k++) {
 			const uint8_t *end = bytes + segment->file_bytes;
 
-			for (at = bytes; (at = memmem(at, (size_t)(end - at), moves[k], 5)); at++)
+			for (at = bytes; (at = memmem(at, (size_t)(end - at), moves[k], 5)) != NULL;
+			     at++)
 				if (memmem(at, (size_t)(end - at < 40 ? end - at : 40), "\x0f\x05",
-					   2))
+					   2) != NULL)
 					return true;
 		}
 	}
@@ -174,7 +175,7 @@ static bool is_code(const void *data, uint64_t rip)
 	const struct look *look = data;
 	const struct gt_map *map = gt_maps_find(look->maps, rip);
 
-	return map && map->executable;
+	return map != NULL && map->executable;
 }
 
 /* A handler that will go back to code with the signal blocked. */
@@ -215,12 +216,11 @@ static const char *check_threads(struct gt_tracee *tracee)
 		struct gt_stopped_threads threads;
 		struct gt_maps maps = { 0 };
 		bool found = false;
-		size_t i;
 
 		if (gt_world_stop(&tracee->process, &threads, LIMIT_MS, NULL))
 			return failed;
 		if (gt_process_maps(tracee->process.pid, &maps, NULL) == 0)
-			for (i = 0; i < threads.count && !found; i++)
+			for (size_t i = 0; i < threads.count && !found; i++)
 				found = is_blocked(tracee, &maps, threads.tids[i]);
 		gt_maps_free(&maps);
 		gt_threads_resume(&tracee->process, &threads);
@@ -242,7 +242,7 @@ static int change(struct gt_tracee *tracee, bool begin)
 	pid_t tid;
 	int error, ended;
 
-	if (!state)
+	if (state == NULL)
 		return GT_ENOMEM;
 	error = gt_world_stop(&tracee->process, &threads, LIMIT_MS, NULL);
 	if (error) {
@@ -286,9 +286,9 @@ void gt_traps_begin(struct gt_tracee *tracee)
 	if (!can_begin(tracee, &tracee->no_traps))
 		return;
 	tracee->no_traps = change(tracee, true) ? failed : check_threads(tracee);
-	if (tracee->no_traps)
+	if (tracee->no_traps != NULL)
 		change(tracee, false);
-	tracee->traps = !tracee->no_traps;
+	tracee->traps = tracee->no_traps == NULL;
 }
 
 int gt_traps_note(struct gt_tracee *tracee, uint64_t address, uint64_t stub)

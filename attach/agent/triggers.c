@@ -35,7 +35,7 @@ static int64_t find(const struct gt_triggers *triggers, const struct gt_trigger 
 	for (uint32_t i = 0; i < triggers->count; i++) {
 		const struct gt_trigger_rule *rule = &triggers->rules[i];
 
-		if (rule->glob && rule->trigger.action == trigger->action &&
+		if (rule->glob != NULL && rule->trigger.action == trigger->action &&
 		    rule->trigger.longer_than_ns == trigger->longer_than_ns &&
 		    (rule->trigger.count == 0) == (trigger->count == 0) &&
 		    strcmp(rule->glob, trigger->glob) == 0)
@@ -49,7 +49,7 @@ static void clear_hits(const struct gt_triggers *triggers, uint32_t slot)
 {
 	const struct gt_arena *arena;
 
-	for (arena = triggers->arena; arena; arena = arena->next)
+	for (arena = triggers->arena; arena != NULL; arena = arena->next)
 		__atomic_store_n(gt_arena_trigger_hits(arena, slot), 0, __ATOMIC_RELEASE);
 }
 
@@ -58,7 +58,7 @@ static uint64_t most_hits(const struct gt_triggers *triggers, uint32_t slot)
 	const struct gt_arena *arena;
 	uint64_t most = 0;
 
-	for (arena = triggers->arena; arena; arena = arena->next) {
+	for (arena = triggers->arena; arena != NULL; arena = arena->next) {
 		uint64_t hits =
 			__atomic_load_n(gt_arena_trigger_hits(arena, slot), __ATOMIC_RELAXED);
 
@@ -93,12 +93,12 @@ static int64_t free_rule(struct gt_triggers *triggers)
 	uint32_t room;
 
 	for (uint32_t i = 0; i < triggers->count; i++)
-		if (!triggers->rules[i].glob)
+		if (triggers->rules[i].glob == NULL)
 			return i;
 	if (triggers->count == triggers->room) {
 		room = triggers->room ? triggers->room * 2 : 16;
 		grown = realloc(triggers->rules, room * sizeof(*grown));
-		if (!grown)
+		if (grown == NULL)
 			return -1;
 		triggers->rules = grown;
 		triggers->room = room;
@@ -121,7 +121,7 @@ int gt_triggers_add(struct gt_triggers *triggers, const struct gt_trigger *trigg
 	if (triggers->count == RULES_MAX)
 		return gt_fail(message, GT_ENOSPC, "there are too many triggers");
 	glob = strdup(trigger->glob);
-	at = glob ? free_rule(triggers) : -1;
+	at = glob != NULL ? free_rule(triggers) : -1;
 	if (at < 0) {
 		free(glob);
 		return gt_fail(message, GT_ENOMEM, "no memory for a trigger");
@@ -151,7 +151,7 @@ int gt_triggers_get(const struct gt_triggers *triggers, uint32_t index, struct g
 	uint32_t i, slots = 0;
 
 	for (i = 0; i < triggers->count; i++)
-		if (triggers->rules[i].glob && index-- == 0)
+		if (triggers->rules[i].glob != NULL && index-- == 0)
 			break;
 	if (i >= triggers->count)
 		return GT_ENOENT;
@@ -200,13 +200,13 @@ bool gt_triggers_has(const struct gt_triggers *triggers, uint32_t function,
 
 static bool names(const struct gt_trigger_rule *rule, const char *plain, const char *shown)
 {
-	return rule->glob && (gt_glob_match(rule->glob, plain) ||
-			      (shown != plain && gt_glob_match(rule->glob, shown)));
+	return rule->glob != NULL && (gt_glob_match(rule->glob, plain) ||
+				      (shown != plain && gt_glob_match(rule->glob, shown)));
 }
 
 bool gt_triggers_match(const struct gt_triggers *triggers, const char *plain, const char *shown)
 {
-	for (uint32_t i = 0; triggers && i < triggers->count; i++)
+	for (uint32_t i = 0; triggers != NULL && i < triggers->count; i++)
 		if (names(&triggers->rules[i], plain, shown))
 			return true;
 	return false;
@@ -228,14 +228,14 @@ static int put(struct gt_triggers *triggers, uint32_t rule, uint32_t function, u
 			slot->kind = kind;
 			return 0;
 		}
-		if (!free_slot && (there == 0 || there == GRAFTRACE_TRIGGER_GONE)) {
+		if (free_slot == NULL && (there == 0 || there == GRAFTRACE_TRIGGER_GONE)) {
 			free_slot = slot;
 			free_at = index;
 		}
 		if (there == 0)
 			break;
 	}
-	if (!free_slot)
+	if (free_slot == NULL)
 		return GT_ENOSPC;
 	if (trigger->longer_than_ns) {
 		ticks = gt_clock_ticks(triggers->clock, trigger->longer_than_ns);

@@ -37,7 +37,7 @@ struct gt_file_values {
 
 void gt_values_free(struct gt_values *values)
 {
-	if (!values)
+	if (values == NULL)
 		return;
 	for (uint32_t i = 0; i < values->count; i++) {
 		free(values->rules[i].glob);
@@ -53,24 +53,24 @@ static int add_rule(struct gt_values *values, bool results, const char *text, si
 {
 	struct rule *rules = realloc(values->rules, (values->count + 1) * sizeof(*rules));
 	const char *at = memchr(text, '@', bytes);
-	const size_t glob_bytes = at ? (size_t)(at - text) : bytes;
+	const size_t glob_bytes = at != NULL ? (size_t)(at - text) : bytes;
 	struct gt_signature *signature;
 	struct rule *rule;
 	int error;
 
-	if (!rules)
+	if (rules == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for arguments");
 	values->rules = rules;
 	rule = &rules[values->count];
 	*rule = (struct rule){ .results = results, .glob = strndup(text, glob_bytes) };
-	if (at)
+	if (at != NULL)
 		rule->spec = strndup(at + 1, bytes - glob_bytes - 1);
 	values->count++;
-	if (!rule->glob || (at && !rule->spec))
+	if (rule->glob == NULL || (at != NULL && rule->spec == NULL))
 		return gt_fail(message, GT_ENOMEM, "no memory for arguments");
 	if (!*rule->glob)
 		return gt_fail(message, GT_EINVAL, "'%.*s' names no function", (int)bytes, text);
-	if (!at)
+	if (at == NULL)
 		return 0;
 	error = gt_signature_of_spec(rule->spec, NULL, &signature, message);
 	gt_signature_free(signature);
@@ -98,12 +98,12 @@ int gt_values_new(const char *const *words, struct gt_values **out, struct gt_me
 	int error = 0;
 
 	*out = NULL;
-	if (!words || !*words)
+	if (words == NULL || *words == NULL)
 		return 0;
 	values = calloc(1, sizeof(*values));
-	if (!values)
+	if (values == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for arguments");
-	for (; !error && *words; words++) {
+	for (; !error && *words != NULL; words++) {
 		if (strcmp(*words, "a") == 0 || strcmp(*words, "r") == 0)
 			values->all[**words == 'r'] = true;
 		else
@@ -132,9 +132,9 @@ static const struct rule *rule_of(const struct gt_values *values, bool results, 
 
 void gt_file_values_free(struct gt_file_values *values, uint32_t function_count)
 {
-	if (!values)
+	if (values == NULL)
 		return;
-	for (uint32_t i = 0; values->signatures && i < function_count; i++)
+	for (uint32_t i = 0; values->signatures != NULL && i < function_count; i++)
 		gt_signature_free(values->signatures[i]);
 	gt_lines_close(values->lines);
 	free(values->signatures);
@@ -146,7 +146,7 @@ static bool is_c_library(const char *path)
 {
 	static const char *const names[] = { "libc.so",	    "libc-",	 "libm.so",
 					     "libpthread.", "ld-linux-", "libdl.so" };
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(name, names[i], strlen(names[i])) == 0)
@@ -158,15 +158,15 @@ static struct gt_file_values *values_of(struct gt_catalog_file *file)
 {
 	struct gt_file_values *values = file->values;
 
-	if (values)
+	if (values != NULL)
 		return values;
 	values = calloc(1, sizeof(*values));
-	if (!values)
+	if (values == NULL)
 		return NULL;
 	values->signatures = calloc(file->function_count + 1ul, sizeof(*values->signatures));
 	values->looked = calloc(file->function_count + 1ul, 1);
 	values->is_c_library = is_c_library(file->path);
-	if (!values->signatures || !values->looked) {
+	if (values->signatures == NULL || values->looked == NULL) {
 		gt_file_values_free(values, 0);
 		return NULL;
 	}
@@ -198,9 +198,9 @@ static struct gt_signature *known_signature(struct gt_catalog_file *file,
 	struct gt_lines *lines = lines_of(file, values);
 	struct gt_signature *signature = NULL;
 
-	if (lines)
+	if (lines != NULL)
 		signature = gt_signature_of_lines(lines, function->address, function->name);
-	if (!signature && (values->is_c_library || function->flags & GT_FUNCTION_PLT))
+	if (signature == NULL && (values->is_c_library || function->flags & GT_FUNCTION_PLT))
 		signature = gt_signature_of_prototype(function->name);
 	return signature;
 }
@@ -208,11 +208,11 @@ static struct gt_signature *known_signature(struct gt_catalog_file *file,
 /* Takes what `from` has of one sort over; the rest stays there. */
 static struct gt_signature *join(struct gt_signature *arguments, struct gt_signature *results)
 {
-	const uint32_t first = arguments ? arguments->argument_count : 0;
-	const uint32_t second = results ? results->result_count : 0;
+	const uint32_t first = arguments != NULL ? arguments->argument_count : 0;
+	const uint32_t second = results != NULL ? results->result_count : 0;
 	struct gt_signature *joined = gt_signature_new(first, second);
 
-	for (uint32_t i = 0; joined && i < first + second; i++) {
+	for (uint32_t i = 0; joined != NULL && i < first + second; i++) {
 		struct gt_signature_value *from =
 			i < first ? &arguments->values[i]
 				  : &results->values[results->argument_count + i - first];
@@ -234,13 +234,13 @@ static struct gt_signature *make_signature(const struct gt_values *values,
 	struct gt_signature *said[2] = { NULL, NULL }, *joined;
 
 	for (int i = 0; i < 2; i++)
-		if (rules[i] && rules[i]->spec)
+		if (rules[i] != NULL && rules[i]->spec != NULL)
 			gt_signature_of_spec(rules[i]->spec, known, &said[i], NULL);
 	/* "-A FUNC@arg1,retval" says both. */
-	if (!said[1] && said[0] && said[0]->result_count)
+	if (said[1] == NULL && said[0] != NULL && said[0]->result_count)
 		joined = join(said[0], said[0]);
 	else
-		joined = join(said[0] ? said[0] : known, said[1] ? said[1] : known);
+		joined = join(said[0] != NULL ? said[0] : known, said[1] != NULL ? said[1] : known);
 	gt_signature_free(said[0]);
 	gt_signature_free(said[1]);
 	gt_signature_free(known);
@@ -255,21 +255,22 @@ uint8_t gt_values_role(const struct gt_values *values, struct gt_catalog_file *f
 	const struct gt_signature *signature;
 	bool asked[2];
 
-	if (!values)
+	if (values == NULL)
 		return 0;
 	arguments = rule_of(values, false, plain, shown);
 	results = rule_of(values, true, plain, shown);
-	asked[0] = values->all[0] || arguments;
-	asked[1] = values->all[1] || results ||
-		   (arguments && arguments->spec && strstr(arguments->spec, "retval"));
-	if ((!asked[0] && !asked[1]) || !(known = values_of(file)))
+	asked[0] = values->all[0] || arguments != NULL;
+	asked[1] = values->all[1] || results != NULL ||
+		   (arguments != NULL && arguments->spec != NULL &&
+		    strstr(arguments->spec, "retval") != NULL);
+	if ((!asked[0] && !asked[1]) || (known = values_of(file)) == NULL)
 		return 0;
 	if (!known->looked[index]) {
 		known->signatures[index] = make_signature(values, file, index, plain, shown);
 		known->looked[index] = 1;
 	}
 	signature = known->signatures[index];
-	if (!signature)
+	if (signature == NULL)
 		return 0;
 	return (asked[0] && signature->argument_count ? GT_ROLE_ARGUMENTS : 0) |
 	       (asked[1] && signature->result_count ? GT_ROLE_RESULT : 0);
@@ -375,18 +376,18 @@ int gt_values_put(struct gt_patcher *patcher, uint32_t index, const struct gt_pl
 	struct gt_tracee_object *object = patcher->object;
 	const uint32_t number = patcher->region->first_number + object->slot + index;
 	const struct gt_signature *signature =
-		object->file->values ? object->file->values->signatures[index] : NULL;
+		object->file->values != NULL ? object->file->values->signatures[index] : NULL;
 	struct gt_tracee_values *made;
 	struct values_stub stub;
 	int error = 0;
 
 	*call = *jump = 0;
-	if (!signature || !(role & (GT_ROLE_ARGUMENTS | GT_ROLE_RESULT)) ||
+	if (signature == NULL || !(role & (GT_ROLE_ARGUMENTS | GT_ROLE_RESULT)) ||
 	    number > GRAFTRACE_VALUES_FUNCTION)
 		return 0;
-	if (!object->values)
+	if (object->values == NULL)
 		object->values = calloc(object->file->function_count + 1ul, sizeof(*made));
-	if (!object->values)
+	if (object->values == NULL)
 		return GT_ENOMEM;
 	made = &object->values[index];
 	if (role & GT_ROLE_ARGUMENTS) {
@@ -457,7 +458,7 @@ static bool is_needed(const struct gt_tracee *tracee, const struct gt_tracee_obj
 
 			for (k = 0; k < count && needed[k] != other; k++)
 				;
-			if (other && k == count && count < GRAFTRACE_AGENT_CONSTANTS)
+			if (other != NULL && k == count && count < GRAFTRACE_AGENT_CONSTANTS)
 				needed[count++] = other;
 		}
 	}
@@ -489,11 +490,11 @@ int gt_values_describe(const struct gt_catalog_file *file, uint32_t index, uint3
 		       struct gt_event_format *format)
 {
 	const struct gt_signature *signature =
-		file->values ? file->values->signatures[index] : NULL;
+		file->values != NULL ? file->values->signatures[index] : NULL;
 	const bool is_result = number & GRAFTRACE_VALUES_RESULT;
 	const struct gt_signature_value *values;
 
-	if (!signature)
+	if (signature == NULL)
 		return GT_ENOENT;
 	values = signature->values + (is_result ? signature->argument_count : 0);
 	*format = (struct gt_event_format){
@@ -532,7 +533,7 @@ int gt_values_tell(const struct gt_tracee *tracee, struct gt_tracee_object *obje
 	uint32_t first;
 	int error = 0;
 
-	if (!sink || !sink->event || !object->values || object->region < 0)
+	if (sink == NULL || sink->event == NULL || object->values == NULL || object->region < 0)
 		return 0;
 	first = tracee->agent.regions[object->region].first_number + object->slot;
 	for (uint32_t i = 0; !error && i < object->file->function_count; i++) {

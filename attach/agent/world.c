@@ -61,7 +61,7 @@ static bool is_restorer(const struct gt_process *process, const struct gt_maps *
 	const struct gt_map *map = gt_maps_find(maps, address);
 	uint8_t bytes[sizeof(code)];
 
-	return map && map->executable &&
+	return map != NULL && map->executable &&
 	       gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
 	       memcmp(bytes, code, sizeof(code)) == 0;
 }
@@ -76,7 +76,7 @@ static uint64_t *read_stack(const struct gt_process *process, const struct gt_ma
 	if (bytes > STACK_MOST)
 		bytes = STACK_MOST;
 	words = malloc(bytes + 8);
-	if (words && gt_process_read(process, at, words, bytes)) {
+	if (words != NULL && gt_process_read(process, at, words, bytes)) {
 		free(words);
 		return NULL;
 	}
@@ -94,14 +94,14 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 	for (int stacks = 0; !result && sp && stacks < STACKS_MOST; stacks++) {
 		const struct gt_map *stack = gt_maps_find(maps, sp);
 		uint64_t at = sp & ~7ull, *words, next = 0;
-		size_t count, i;
+		size_t count;
 
-		if (!stack || !stack->writable)
+		if (stack == NULL || !stack->writable)
 			return 0;
 		words = read_stack(process, stack, at, &count);
-		if (!words)
+		if (words == NULL)
 			return 0;
-		for (i = 0; !result && i + FRAME_RIP / 8 < count; i++) {
+		for (size_t i = 0; !result && i + FRAME_RIP / 8 < count; i++) {
 			uint64_t rip = words[i + FRAME_RIP / 8], saved = words[i + FRAME_RSP / 8];
 			struct gt_frame_place place = { at + i * 8 + FRAME_RIP, rip };
 			bool leaves = saved < stack->start || saved >= stack->end;
@@ -109,7 +109,7 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 			if (words[i] < 65536 || words[i] == other)
 				continue;
 			/* Most words fail here; only those that would matter are looked up. */
-			if (!wants(data, rip) && !(leaves && gt_maps_find(maps, saved)))
+			if (!wants(data, rip) && !(leaves && gt_maps_find(maps, saved) != NULL))
 				continue;
 			if (words[i] != restorer) {
 				if (!is_restorer(process, maps, words[i])) {
@@ -141,7 +141,7 @@ static uint64_t place_of_displaced(const void *data, uint64_t rip)
 	const struct gt_tracee *tracee = data;
 	const struct gt_displaced *displaced = gt_edits_displaced(&tracee->edits, rip);
 
-	return displaced ? gt_edits_new_place(displaced, rip) : 0;
+	return displaced != NULL ? gt_edits_new_place(displaced, rip) : 0;
 }
 
 static int move_frame(void *data, const struct gt_frame_place *frame)
@@ -161,12 +161,12 @@ static uint64_t moved_rip(const struct gt_edits *edits, const struct user_regs_s
 
 	if (gt_thread_restarts(registers)) {
 		displaced = gt_edits_displaced(edits, rip - 2);
-		place = displaced ? gt_edits_new_place(displaced, rip - 2) : 0;
+		place = displaced != NULL ? gt_edits_new_place(displaced, rip - 2) : 0;
 		if (place)
 			return place + 2;
 	}
 	displaced = gt_edits_displaced(edits, rip);
-	return displaced ? gt_edits_new_place(displaced, rip) : 0;
+	return displaced != NULL ? gt_edits_new_place(displaced, rip) : 0;
 }
 
 /* Out of what is replaced, and %gs where the agent needs it. suspended: also contexts that no thread

@@ -66,7 +66,7 @@ static void load_cache(struct search *search)
 	if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof(header) &&
 	    status.st_size < 1 << 28)
 		search->cache = malloc((size_t)status.st_size + 1);
-	if (search->cache &&
+	if (search->cache != NULL &&
 	    read(fd, search->cache, (size_t)status.st_size) == (ssize_t)status.st_size) {
 		search->cache_bytes = (size_t)status.st_size;
 		search->cache[search->cache_bytes] = 0;
@@ -93,11 +93,11 @@ none:
 
 static char *find_in_cache(const struct search *search, const char *name)
 {
-	const char *start = search->cache ? search->cache + search->cache_start : NULL;
+	const char *start = search->cache != NULL ? search->cache + search->cache_start : NULL;
 	const size_t bytes = search->cache_bytes - search->cache_start;
 	struct cache_header header;
 
-	if (!start)
+	if (start == NULL)
 		return NULL;
 	memcpy(&header, start, sizeof(header));
 	for (uint32_t i = 0; i < header.count; i++) {
@@ -123,7 +123,7 @@ static char *find_in(const char *directory, size_t bytes, const char *origin, co
 {
 	static const char *const tokens[] = { "$ORIGIN", "${ORIGIN}" };
 	const char *slash = strrchr(origin, '/');
-	const int origin_bytes = slash ? (int)(slash - origin) : 1;
+	const int origin_bytes = slash != NULL ? (int)(slash - origin) : 1;
 	char *path = NULL;
 
 	for (uint32_t i = 0; i < 2; i++) {
@@ -136,8 +136,9 @@ static char *find_in(const char *directory, size_t bytes, const char *origin, co
 			break;
 		}
 	}
-	if (!path && (bytes == 0 ? asprintf(&path, "./%s", name)
-				 : asprintf(&path, "%.*s/%s", (int)bytes, directory, name)) < 0)
+	if (path == NULL &&
+	    (bytes == 0 ? asprintf(&path, "./%s", name)
+			: asprintf(&path, "%.*s/%s", (int)bytes, directory, name)) < 0)
 		return NULL;
 	if (is_file(path))
 		return path;
@@ -148,11 +149,11 @@ static char *find_in(const char *directory, size_t bytes, const char *origin, co
 static char *find_along(const char *directories, const char *separators, const char *origin,
 			const char *name)
 {
-	while (directories && *directories) {
+	while (directories != NULL && *directories) {
 		const size_t bytes = strcspn(directories, separators);
 		char *found = find_in(directories, bytes, origin, name);
 
-		if (found)
+		if (found != NULL)
 			return found;
 		directories += bytes + (directories[bytes] != 0);
 	}
@@ -167,21 +168,21 @@ static char *find_library(const struct search *search, const struct gt_object *n
 	const char *program = gt_object_runpath(search->program, &program_rpath);
 	char *found = NULL;
 
-	if (strchr(name, '/'))
+	if (strchr(name, '/') != NULL)
 		return is_file(name) ? strdup(name) : NULL;
 	if (is_rpath)
 		found = find_along(path, ":", gt_object_path(needing), name);
-	if (!found && program_rpath && (!path || is_rpath))
+	if (found == NULL && program_rpath && (path == NULL || is_rpath))
 		found = find_along(program, ":", gt_object_path(search->program), name);
-	if (!found)
+	if (found == NULL)
 		found = find_along(getenv("LD_LIBRARY_PATH"), ":;", gt_object_path(search->program),
 				   name);
-	if (!found && !is_rpath)
+	if (found == NULL && !is_rpath)
 		found = find_along(path, ":", gt_object_path(needing), name);
-	if (!found)
+	if (found == NULL)
 		found = find_in_cache(search, name);
-	for (uint32_t i = 0; !found && i < sizeof(system_directories) / sizeof(*system_directories);
-	     i++)
+	for (uint32_t i = 0;
+	     found == NULL && i < sizeof(system_directories) / sizeof(*system_directories); i++)
 		found = find_in(system_directories[i], strlen(system_directories[i]), "", name);
 	return found;
 }
@@ -191,7 +192,7 @@ static bool is_system(const char *path)
 {
 	char real[PATH_MAX];
 
-	if (!realpath(path, real))
+	if (realpath(path, real) == NULL)
 		return false;
 	for (uint32_t i = 0; i < sizeof(system_directories) / sizeof(*system_directories); i++) {
 		const size_t bytes = strlen(system_directories[i]);
@@ -220,19 +221,20 @@ static int add_library(struct search *search, const struct gt_object *needing, c
 	if (libraries->count == LIBRARIES_MAX)
 		return 0;
 	grown = realloc(libraries->list, (libraries->count + 1) * sizeof(*grown));
-	if (!grown)
+	if (grown == NULL)
 		return GT_ENOMEM;
 	libraries->list = grown;
 	grown += libraries->count;
 	grown->name = strdup(name);
-	if (!grown->name)
+	if (grown->name == NULL)
 		return GT_ENOMEM;
 	libraries->count++;
 	grown->path = find_library(search, needing, name);
-	grown->system = grown->path && is_system(grown->path);
+	grown->system = grown->path != NULL && is_system(grown->path);
 	/* Found under another name already? The loader often is. */
-	for (uint32_t i = 0; grown->path && i + 1 < libraries->count; i++)
-		if (libraries->list[i].path && is_same_file(libraries->list[i].path, grown->path)) {
+	for (uint32_t i = 0; grown->path != NULL && i + 1 < libraries->count; i++)
+		if (libraries->list[i].path != NULL &&
+		    is_same_file(libraries->list[i].path, grown->path)) {
 			free(grown->path);
 			free(grown->name);
 			libraries->count--;
@@ -265,13 +267,13 @@ int gt_libraries_find(const struct gt_object *program, struct gt_libraries *libr
 		struct gt_object *library;
 
 		/* The list grows while it is walked: breadth first. */
-		if (!libraries->list[i].path ||
+		if (libraries->list[i].path == NULL ||
 		    gt_object_open_names(libraries->list[i].path, &library, NULL) != 0)
 			continue;
 		error = add_needed(&search, library);
 		gt_object_close(library);
 	}
-	if (!error && interpreter)
+	if (!error && interpreter != NULL)
 		error = add_library(&search, program, interpreter);
 	free(search.cache);
 	if (error) {

@@ -63,11 +63,11 @@ static bool find_fetched(char *path, size_t bytes)
 	struct stat status;
 	int length;
 
-	if (given && *given)
+	if (given != NULL && *given)
 		length = snprintf(path, bytes, "%s", given);
-	else if (cache && *cache)
+	else if (cache != NULL && *cache)
 		length = snprintf(path, bytes, "%s/debuginfod_client", cache);
-	else if (home && *home)
+	else if (home != NULL && *home)
 		length = snprintf(path, bytes, "%s/.cache/debuginfod_client", home);
 	else
 		return false;
@@ -103,7 +103,7 @@ int gt_debug_path(const uint8_t *build_id, uint32_t build_id_bytes, char *path, 
 	if (length > 0 && (size_t)length < bytes && access(path, R_OK) != 0 &&
 	    has_fetched(id, fetched, sizeof(fetched)))
 		length = snprintf(path, bytes, "%s", fetched);
-	return length > 0 && (size_t)length < bytes ? GT_OK : GT_ENOENT;
+	return length > 0 && (size_t)length < bytes ? 0 : GT_ENOENT;
 }
 
 static uint64_t ns_of(const struct timespec *time)
@@ -141,7 +141,7 @@ static bool has_room(void *array, size_t *room, size_t count, size_t size)
 		return true;
 	memcpy(&old, array, sizeof(old));
 	grown = realloc(old, (*room ? 2 * *room : 64) * size);
-	if (!grown)
+	if (grown == NULL)
 		return false;
 	memcpy(array, &grown, sizeof(grown));
 	*room = *room ? 2 * *room : 64;
@@ -254,7 +254,7 @@ static bool find_function(struct gt_lines *lines, struct unit *unit, Dwarf_Die *
 	unit->walked = true;
 	found = unit->count ? bsearch(&key, unit->functions, unit->count, sizeof(key), by_address)
 			    : NULL;
-	return found && dwarf_offdie(lines->dwarf, found->die, function);
+	return found != NULL && dwarf_offdie(lines->dwarf, found->die, function) != NULL;
 }
 
 /* Where the function that begins at an address is declared to stand. */
@@ -268,10 +268,10 @@ static int find_declared(struct gt_lines *lines, struct unit *unit, Dwarf_Die *d
 	    dwarf_decl_line(&function, &number) != 0 || number <= 0)
 		return GT_ENOENT;
 	*file = dwarf_decl_file(&function);
-	if (!*file)
+	if (*file == NULL)
 		*file = first_file(die, &function);
 	*line = (uint32_t)number;
-	return *file && **file ? GT_OK : GT_ENOENT;
+	return *file != NULL && **file ? 0 : GT_ENOENT;
 }
 
 /* is_code: the file that was traced, and not its debug file. GT_ENOENT: another one, or without
@@ -286,15 +286,15 @@ static int try_file(struct gt_lines *lines, const char *path, const struct gt_li
 		return GT_ENOENT;
 	if (fstat(lines->fd, &status) == 0 && S_ISREG(status.st_mode))
 		lines->elf = elf_begin(lines->fd, ELF_C_READ, NULL);
-	if (lines->elf && is_the_one(lines->elf, of, &status)) {
+	if (lines->elf != NULL && is_the_one(lines->elf, of, &status)) {
 		if (is_code)
 			lines->made_ns = ns_of(&status.st_mtim);
 		lines->dwarf = dwarf_begin_elf(lines->elf, DWARF_C_READ, NULL);
 	}
-	if (lines->dwarf && !find_ranges(lines))
+	if (lines->dwarf != NULL && !find_ranges(lines))
 		return GT_ENOMEM;
 	if (lines->count)
-		return GT_OK;
+		return 0;
 	close_file(lines);
 	return GT_ENOENT;
 }
@@ -306,14 +306,14 @@ int gt_lines_open(const struct gt_lines_of *of, struct gt_lines **out)
 	int error;
 
 	*out = NULL;
-	if (!lines)
+	if (lines == NULL)
 		return GT_ENOMEM;
 	elf_version(EV_CURRENT);
 	error = try_file(lines, of->path, of, true);
 	if (error == GT_ENOENT &&
-	    gt_debug_path(of->build_id, of->build_id_bytes, path, sizeof(path)) == GT_OK)
+	    gt_debug_path(of->build_id, of->build_id_bytes, path, sizeof(path)) == 0)
 		error = try_file(lines, path, of, false);
-	if (error == GT_OK)
+	if (error == 0)
 		*out = lines;
 	else
 		gt_lines_close(lines);
@@ -337,7 +337,7 @@ static struct unit *find_unit(struct gt_lines *lines, uint64_t address, Dwarf_Di
 	if (low == 0 || address >= lines->ranges[low - 1].high)
 		return NULL;
 	unit = &lines->units[lines->ranges[low - 1].unit];
-	return dwarf_offdie(lines->dwarf, unit->die, die) ? unit : NULL;
+	return dwarf_offdie(lines->dwarf, unit->die, die) != NULL ? unit : NULL;
 }
 
 bool gt_lines_function(struct gt_lines *lines, uint64_t address, Dwarf_Die *function)
@@ -345,7 +345,7 @@ bool gt_lines_function(struct gt_lines *lines, uint64_t address, Dwarf_Die *func
 	Dwarf_Die die;
 	struct unit *unit = find_unit(lines, address, &die);
 
-	return unit && find_function(lines, unit, &die, address, function);
+	return unit != NULL && find_function(lines, unit, &die, address, function);
 }
 
 int gt_lines_at(struct gt_lines *lines, uint64_t address, const char **file, uint32_t *line)
@@ -355,16 +355,16 @@ int gt_lines_at(struct gt_lines *lines, uint64_t address, const char **file, uin
 	Dwarf_Line *found;
 	int number;
 
-	if (!unit)
+	if (unit == NULL)
 		return GT_ENOENT;
-	if (find_declared(lines, unit, &die, address, file, line) == GT_OK)
-		return GT_OK;
+	if (find_declared(lines, unit, &die, address, file, line) == 0)
+		return 0;
 	found = dwarf_getsrc_die(&die, address);
-	if (!found || dwarf_lineno(found, &number) != 0 || number <= 0)
+	if (found == NULL || dwarf_lineno(found, &number) != 0 || number <= 0)
 		return GT_ENOENT;
 	*file = dwarf_linesrc(found, NULL, NULL);
 	*line = (uint32_t)number;
-	return *file && **file ? GT_OK : GT_ENOENT;
+	return *file != NULL && **file ? 0 : GT_ENOENT;
 }
 
 uint64_t gt_lines_made_ns(const struct gt_lines *lines)
@@ -374,7 +374,7 @@ uint64_t gt_lines_made_ns(const struct gt_lines *lines)
 
 void gt_lines_close(struct gt_lines *lines)
 {
-	if (!lines)
+	if (lines == NULL)
 		return;
 	close_file(lines);
 	for (size_t i = 0; i < lines->unit_count; i++)

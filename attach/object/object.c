@@ -40,9 +40,9 @@ static int create(const char *path, struct gt_object **object, struct gt_message
 	struct gt_object *created = calloc(1, sizeof(*created));
 
 	*object = NULL;
-	if (created)
+	if (created != NULL)
 		created->path = strdup(path);
-	if (!created || !created->path) {
+	if (created == NULL || created->path == NULL) {
 		free(created);
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", path);
 	}
@@ -129,9 +129,9 @@ int gt_object_open_read(const char *path, gt_object_read *read, void *data, uint
 
 void gt_object_close(struct gt_object *object)
 {
-	if (!object)
+	if (object == NULL)
 		return;
-	for (uint32_t i = 0; object->names && i < object->function_count; i++)
+	for (uint32_t i = 0; object->names != NULL && i < object->function_count; i++)
 		free(object->names[i]);
 	free(object->names);
 	free(object->functions);
@@ -143,7 +143,7 @@ void gt_object_close(struct gt_object *object)
 	free(object->sections);
 	free(object->section_names);
 	free(object->section_headers);
-	for (uint32_t i = 0; object->segment_bytes && i < object->segment_count; i++)
+	for (uint32_t i = 0; object->segment_bytes != NULL && i < object->segment_count; i++)
 		free(object->segment_bytes[i].bytes);
 	free(object->segment_bytes);
 	free(object->segments);
@@ -163,8 +163,9 @@ static const char *dynamic_string(const struct gt_object *object, bool there, ui
 {
 	const struct gt_symbol_table *table = &object->tables[1];
 
-	return there && table->strings && offset < table->string_bytes ? table->strings + offset
-								       : NULL;
+	return there && table->strings != NULL && offset < table->string_bytes
+		       ? table->strings + offset
+		       : NULL;
 }
 
 const char *gt_object_soname(const struct gt_object *object)
@@ -173,7 +174,7 @@ const char *gt_object_soname(const struct gt_object *object)
 		dynamic_string(object, object->dynamic.has_soname, object->dynamic.soname);
 	const char *slash = strrchr(object->path, '/');
 
-	return name && *name ? name : slash ? slash + 1 : object->path;
+	return name != NULL && *name ? name : slash != NULL ? slash + 1 : object->path;
 }
 
 uint32_t gt_object_build_id(const struct gt_object *object, const uint8_t **build_id)
@@ -191,7 +192,8 @@ bool gt_object_is_loader(const struct gt_object *object)
 {
 	const char *name = gt_object_soname(object);
 
-	return object->header.e_type == ET_DYN && !object->interpreter && !object->needed_count &&
+	return object->header.e_type == ET_DYN && object->interpreter == NULL &&
+	       !object->needed_count &&
 	       (strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-musl", 7) == 0 ||
 		strncmp(name, "libc.musl", 9) == 0 || strcmp(name, "ld.so") == 0);
 }
@@ -200,7 +202,7 @@ bool gt_object_is_program(const struct gt_object *object)
 {
 	return object->header.e_entry != 0 && !gt_object_is_loader(object) &&
 	       (object->header.e_type == ET_EXEC || (object->dynamic.flags_1 & DF_1_PIE) ||
-		(object->interpreter && !object->dynamic.has_soname));
+		(object->interpreter != NULL && !object->dynamic.has_soname));
 }
 
 bool gt_object_is_fixed(const struct gt_object *object)
@@ -227,7 +229,7 @@ const char *gt_object_runpath(const struct gt_object *object, bool *is_rpath)
 {
 	const struct gt_dynamic *dynamic = &object->dynamic;
 
-	if (is_rpath)
+	if (is_rpath != NULL)
 		*is_rpath = !dynamic->has_runpath && dynamic->has_rpath;
 	return dynamic->has_runpath ? dynamic_string(object, true, dynamic->runpath)
 				    : dynamic_string(object, dynamic->has_rpath, dynamic->rpath);
@@ -282,7 +284,7 @@ const uint8_t *gt_object_bytes(struct gt_object *object, uint64_t address, uint6
 	offset = address - segment->address;
 	if (bytes > segment->file_bytes - offset || part->failed)
 		return NULL;
-	if (!part->bytes) {
+	if (part->bytes == NULL) {
 		void *loaded;
 
 		part->failed = gt_object_load(object, place_of_segment(object, segment),

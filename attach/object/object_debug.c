@@ -33,7 +33,7 @@ static int read_source(void *data, uint64_t offset, void *buffer, size_t bytes)
 
 	if (offset > source->size || bytes > source->size - offset)
 		return GT_ECUT;
-	if (source->bytes) {
+	if (source->bytes != NULL) {
 		memcpy(buffer, source->bytes + offset, bytes);
 		return 0;
 	}
@@ -98,7 +98,7 @@ static bool take_names(struct gt_object *object, struct source *source, bool ide
 			symbols = section;
 		same = same || has_build_id(object, &from, section);
 	}
-	if (!symbols || !same || symbols->sh_size / sizeof(Elf64_Sym) > UINT32_MAX / 2)
+	if (symbols == NULL || !same || symbols->sh_size / sizeof(Elf64_Sym) > UINT32_MAX / 2)
 		goto done;
 	strings = &from.section_headers[symbols->sh_link];
 	if (strings->sh_type != SHT_STRTAB ||
@@ -128,7 +128,7 @@ static bool try_file(struct gt_object *object)
 	bool done = false;
 	char path[4096];
 
-	if (gt_debug_path(object->build_id, object->build_id_bytes, path, sizeof(path)) != GT_OK)
+	if (gt_debug_path(object->build_id, object->build_id_bytes, path, sizeof(path)) != 0)
 		return false;
 	source.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (source.fd < 0)
@@ -158,7 +158,7 @@ static uint8_t *unpack(const uint8_t *packed, size_t bytes, size_t *size)
 			const size_t more = room ? room * 2 : bytes * 4 + 4096;
 
 			grown = more <= UNPACKED_MAX ? realloc(to, more) : NULL;
-			if (!grown) {
+			if (grown == NULL) {
 				got = LZMA_MEM_ERROR;
 				break;
 			}
@@ -194,7 +194,7 @@ static void try_inside(struct gt_object *object)
 			continue;
 		unpacked = unpack(packed, section->sh_size, &size);
 		free(packed);
-		if (!unpacked)
+		if (unpacked == NULL)
 			return;
 		source.bytes = unpacked;
 		source.size = size;
@@ -206,6 +206,6 @@ static void try_inside(struct gt_object *object)
 
 void gt_object_load_debug_names(struct gt_object *object)
 {
-	if (!object->tables[0].symbols && !object->memory && !try_file(object))
+	if (object->tables[0].symbols == NULL && !object->memory && !try_file(object))
 		try_inside(object);
 }

@@ -277,7 +277,7 @@ static int add_cie(struct cies *cies, uint64_t offset, struct cursor body)
 		const uint32_t room = cies->room ? cies->room * 2 : 16;
 		struct cie *grown = realloc(cies->list, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		cies->list = grown;
 		cies->room = room;
@@ -300,7 +300,7 @@ static bool has_types(struct gt_object *object, uint64_t address)
 	uint8_t encoding;
 	uint64_t room = 16;
 
-	while (room && !(data.at = gt_object_bytes(object, address, room)))
+	while (room && (data.at = gt_object_bytes(object, address, room)) == NULL)
 		room /= 2;
 	data.end = data.at + room;
 	encoding = (uint8_t)take(&data, 1); /* of where landing pads begin */
@@ -340,7 +340,7 @@ static int add_frame(struct gt_object *object, struct gt_frames *frames, uint32_
 		const uint32_t more = *room ? *room * 2 : 1024;
 		struct gt_frame *grown = realloc(frames->frames, more * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		frames->frames = grown;
 		*room = more;
@@ -370,7 +370,7 @@ static bool find_section(struct gt_object *object, uint64_t *address, uint64_t *
 			continue;
 		*data_base = header->p_vaddr;
 		cursor.at = gt_object_bytes(object, header->p_vaddr, header->p_filesz);
-		if (!cursor.at || section)
+		if (cursor.at == NULL || section != NULL)
 			break;
 		cursor.end = cursor.at + header->p_filesz;
 		take(&cursor, 1);
@@ -390,7 +390,7 @@ static bool find_section(struct gt_object *object, uint64_t *address, uint64_t *
 		}
 		return false;
 	}
-	if (!section)
+	if (section == NULL)
 		return false;
 	*address = section->address;
 	*bytes = section->bytes;
@@ -419,7 +419,7 @@ int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,
 	if (!find_section(object, &address, &bytes, &data_base))
 		return 0;
 	start = gt_object_bytes(object, address, bytes);
-	if (!start)
+	if (start == NULL)
 		return 0;
 	section = (struct cursor){ .at = start, .end = start + bytes, .address = address };
 	while (!error && section.end - section.at >= 4) {
@@ -429,7 +429,7 @@ int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,
 
 		if (length == 0) {
 			/* The terminator; some linkers leave one in the middle. */
-			if (!gt_object_section_named(object, ".eh_frame"))
+			if (gt_object_section_named(object, ".eh_frame") == NULL)
 				break;
 			continue;
 		}
@@ -447,7 +447,7 @@ int gt_object_load_frames(struct gt_object *object, struct gt_frames *frames,
 		} else if (id <= id_at) {
 			const struct cie *cie = find_cie(&cies, id_at - id);
 
-			if (cie && cie->usable)
+			if (cie != NULL && cie->usable)
 				error = add_frame(object, frames, &room, cie, body, data_base);
 		}
 	}

@@ -35,7 +35,7 @@ static int add(struct candidates *candidates, const struct candidate *candidate)
 		const uint32_t room = candidates->room ? candidates->room * 2 : 4096;
 		struct candidate *grown = realloc(candidates->list, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		candidates->list = grown;
 		candidates->room = room;
@@ -100,7 +100,7 @@ static bool is_cold_name(const char *name, uint32_t bytes)
 
 		length = strlen(endings[i]);
 		at = memmem(name, bytes, endings[i], length);
-		if (at && (at + length == name + bytes || at[length] == '.'))
+		if (at != NULL && (at + length == name + bytes || at[length] == '.'))
 			return true;
 	}
 	return false;
@@ -159,9 +159,10 @@ static int add_symbols(struct gt_object *object, const struct gt_symbol_table *t
 					 ? table->strings + symbol->st_name
 					 : "";
 		version = strchr(candidate.name, '@');
-		candidate.plain = !version;
-		candidate.name_bytes = (uint32_t)(version ? (size_t)(version - candidate.name)
-							  : strlen(candidate.name));
+		candidate.plain = version == NULL;
+		candidate.name_bytes =
+			(uint32_t)(version != NULL ? (size_t)(version - candidate.name)
+						   : strlen(candidate.name));
 		if (!candidate.name_bytes)
 			continue;
 		candidate.weak_type = type == STT_NOTYPE;
@@ -252,7 +253,7 @@ static int add_slot(void *data, const struct gt_object_relocation *relocation)
 		const uint32_t room = slots->room ? slots->room * 2 : 256;
 		struct slot *grown = realloc(slots->list, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		slots->list = grown;
 		slots->room = room;
@@ -296,13 +297,13 @@ static int add_stubs(struct gt_object *object, struct candidates *candidates)
 		const struct gt_object_section *section = &object->sections[i];
 		const uint32_t step = strcmp(section->name, ".plt.got") == 0 ? 8 : 16;
 		uint8_t *code;
-		uint64_t at;
 
 		if (!section->execute || strncmp(section->name, ".plt", 4) != 0)
 			continue;
 		/* Not the segment: of a library that is not traced nobody else asks for code. */
 		code = gt_object_copy_bytes(object, section->address, section->bytes);
-		for (at = 0; !error && code && at + 16 <= section->bytes + 8; at += step) {
+		for (uint64_t at = 0; !error && code != NULL && at + 16 <= section->bytes + 8;
+		     at += step) {
 			struct slot key = { 0 };
 			const struct slot *slot;
 			struct candidate candidate = { .address = section->address + at,
@@ -317,7 +318,7 @@ static int add_stubs(struct gt_object *object, struct candidates *candidates)
 			slot = key.address ? bsearch(&key, slots.list, slots.count, sizeof(key),
 						     compare_slots)
 					   : NULL;
-			if (!slot)
+			if (slot == NULL)
 				continue;
 			candidate.name = slot->name;
 			candidate.name_bytes = (uint32_t)strcspn(slot->name, "@");
@@ -347,7 +348,7 @@ static bool better_name(const struct candidate *a, const struct candidate *b)
 	uint32_t a_under, b_under;
 	int order;
 
-	if (!b->name)
+	if (b->name == NULL)
 		return true;
 	if (a_local != b_local)
 		return b_local;
@@ -377,14 +378,14 @@ static bool fold(const struct candidate *list, uint32_t count, struct gt_object_
 
 		strong = strong || !candidate->weak_type;
 		flags |= candidate->flags;
-		if (!candidate->name) {
+		if (candidate->name == NULL) {
 			if (candidate->bytes > frame_bytes)
 				frame_bytes = candidate->bytes;
 			continue;
 		}
 		if (candidate->bytes > symbol_bytes)
 			symbol_bytes = candidate->bytes;
-		if (!best || better_name(candidate, best))
+		if (best == NULL || better_name(candidate, best))
 			best = candidate;
 	}
 	if (!strong)
@@ -400,7 +401,7 @@ static bool fold(const struct candidate *list, uint32_t count, struct gt_object_
 		flags |= GT_FUNCTION_SIZED;
 	}
 	/* Aliases are cold only if every name says so. */
-	if (flags & GT_FUNCTION_COLD && best && !is_cold_name(best->name, best->name_bytes))
+	if (flags & GT_FUNCTION_COLD && best != NULL && !is_cold_name(best->name, best->name_bytes))
 		flags &= ~(uint32_t)GT_FUNCTION_COLD;
 	function->flags = flags;
 	return true;
@@ -421,7 +422,7 @@ static bool looks_like_plt(struct gt_object *object, uint64_t address)
 	static const uint8_t endbr64[4] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const uint8_t *bytes = gt_object_bytes(object, address, 12);
 
-	if (!bytes)
+	if (bytes == NULL)
 		return false;
 	if (memcmp(bytes, endbr64, 4) == 0)
 		bytes += 4;
@@ -439,26 +440,27 @@ static void finish(struct gt_object *object, const struct candidates *candidates
 		struct gt_object_function *function = &object->functions[i];
 		uint64_t room = gt_object_code_bytes_at(object, function->address);
 
-		if (!section || function->address < section->address ||
+		if (section == NULL || function->address < section->address ||
 		    function->address - section->address >= section->bytes)
 			section = section_at(object, function->address);
-		if (section && section->bytes - (function->address - section->address) < room)
+		if (section != NULL &&
+		    section->bytes - (function->address - section->address) < room)
 			room = section->bytes - (function->address - section->address);
 		if (i + 1 < object->function_count &&
 		    function[1].address - function->address < room)
 			room = function[1].address - function->address;
 		if (!function->bytes || function->bytes > room)
 			function->bytes = room > UINT32_MAX ? UINT32_MAX : (uint32_t)room;
-		if (section ? strncmp(section->name, ".plt", 4) == 0 ||
-				      strcmp(section->name, ".iplt") == 0
-			    : !(function->flags & GT_FUNCTION_SYMBOL) &&
-				      looks_like_plt(object, function->address))
+		if (section != NULL ? strncmp(section->name, ".plt", 4) == 0 ||
+					      strcmp(section->name, ".iplt") == 0
+				    : !(function->flags & GT_FUNCTION_SYMBOL) &&
+					      looks_like_plt(object, function->address))
 			function->flags |= GT_FUNCTION_PLT;
 		if (function->address == object->header.e_entry ||
 		    (object->has_dynamic && (function->address == object->dynamic.init ||
 					     function->address == object->dynamic.fini)))
 			function->flags |= GT_FUNCTION_START;
-		if (section &&
+		if (section != NULL &&
 		    (strcmp(section->name, ".init") == 0 || strcmp(section->name, ".fini") == 0))
 			function->flags |= GT_FUNCTION_START;
 		if (is_ocaml(candidates, function->address))
@@ -473,15 +475,15 @@ static int keep_names(struct gt_object *object, const struct candidate **named)
 	char *at;
 
 	for (uint32_t i = 0; i < object->function_count; i++)
-		if (named[i] && !named[i]->plain)
+		if (named[i] != NULL && !named[i]->plain)
 			bytes += named[i]->name_bytes + 1;
 	object->strings = malloc(bytes);
-	if (!object->strings)
+	if (object->strings == NULL)
 		return GT_ENOMEM;
 	at = object->strings;
 	*at++ = 0;
 	for (uint32_t i = 0; i < object->function_count; i++) {
-		if (!named[i]) {
+		if (named[i] == NULL) {
 			object->functions[i].name = object->strings;
 		} else if (named[i]->plain) {
 			object->functions[i].name = named[i]->name;
@@ -526,7 +528,7 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 	object->functions = malloc((candidates.count + 1ul) * sizeof(*object->functions));
 	object->names = calloc(candidates.count + 1ul, sizeof(*object->names));
 	named = malloc((candidates.count + 1ul) * sizeof(*named));
-	if (!object->functions || !object->names || !named)
+	if (object->functions == NULL || object->names == NULL || named == NULL)
 		goto no_memory;
 	for (uint32_t i = 0; i < candidates.count; i = next) {
 		for (next = i + 1; next < candidates.count &&
@@ -586,30 +588,30 @@ const char *gt_object_function_name(struct gt_object *object, uint32_t index)
 	const char *base;
 	size_t bytes;
 
-	if (!function)
+	if (function == NULL)
 		return "";
-	if (object->names[index])
+	if (object->names[index] != NULL)
 		return object->names[index];
 	if (*function->name && function->flags & GT_FUNCTION_PLT) {
 		char *plain = gt_object_demangle(function->name);
 
-		bytes = strlen(plain ? plain : function->name) + 5;
+		bytes = strlen(plain != NULL ? plain : function->name) + 5;
 		object->names[index] = malloc(bytes);
-		if (object->names[index])
+		if (object->names[index] != NULL)
 			snprintf(object->names[index], bytes, "%s@plt",
 				 plain ? plain : function->name);
 		free(plain);
-		return object->names[index] ? object->names[index] : function->name;
+		return object->names[index] != NULL ? object->names[index] : function->name;
 	}
 	if (*function->name) {
 		object->names[index] = gt_object_demangle(function->name);
-		return object->names[index] ? object->names[index] : function->name;
+		return object->names[index] != NULL ? object->names[index] : function->name;
 	}
 	base = strrchr(object->path, '/');
-	base = base ? base + 1 : object->path;
+	base = base != NULL ? base + 1 : object->path;
 	bytes = strlen(base) + 20;
 	object->names[index] = malloc(bytes);
-	if (!object->names[index])
+	if (object->names[index] == NULL)
 		return "";
 	snprintf(object->names[index], bytes, "%s+0x%llx", base,
 		 (unsigned long long)function->address);

@@ -46,7 +46,7 @@ int gt_object_load(struct gt_object *object, uint64_t offset, uint64_t bytes, co
 			       object->path, what, (unsigned long long)offset,
 			       (unsigned long long)bytes, (unsigned long long)object->size);
 	memory = malloc(bytes + 1);
-	if (!memory)
+	if (memory == NULL)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory for %s", object->path, what);
 	error = read_at(object, offset, memory, bytes, what, message);
 	if (error) {
@@ -126,7 +126,7 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 	object->program_headers = loaded;
 	object->segments = calloc(count, sizeof(*object->segments));
 	object->segment_bytes = calloc(count, sizeof(*object->segment_bytes));
-	if (!object->segments || !object->segment_bytes)
+	if (object->segments == NULL || object->segment_bytes == NULL)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
 	for (uint32_t i = 0; i < count; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
@@ -211,7 +211,7 @@ static int load_sections(struct gt_object *object, struct gt_message *message)
 	object->section_names_bytes = names->sh_size;
 	object->section_header_count = header->e_shnum;
 	object->sections = calloc(header->e_shnum, sizeof(*object->sections));
-	if (!object->sections)
+	if (object->sections == NULL)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
 	for (uint32_t i = 0; i < object->section_header_count; i++) {
 		const Elf64_Shdr *section = &object->section_headers[i];
@@ -236,7 +236,7 @@ static void take_build_id(struct gt_object *object, const uint8_t *note, uint64_
 {
 	uint64_t at = 0;
 
-	while (note && bytes - at >= sizeof(Elf64_Nhdr)) {
+	while (note != NULL && bytes - at >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr header;
 		uint64_t name, description;
 
@@ -336,7 +336,7 @@ static int load_dynamic(struct gt_object *object, const Elf64_Phdr *header,
 	uint8_t *bytes = gt_object_copy_bytes(object, header->p_vaddr, header->p_filesz);
 	Elf64_Dyn entry;
 
-	if (!bytes)
+	if (bytes == NULL)
 		return gt_fail(message, GT_EFORMAT,
 			       "'%s': the dynamic section at 0x%llx (%llu bytes) is in no segment",
 			       object->path, (unsigned long long)header->p_vaddr,
@@ -358,22 +358,21 @@ static int load_needed(struct gt_object *object, struct gt_message *message)
 	const struct gt_symbol_table *table = &object->tables[1];
 	uint32_t found = 0;
 
-	if (!object->needed_count || !table->strings) {
+	if (!object->needed_count || table->strings == NULL) {
 		object->needed_count = 0;
 		return 0;
 	}
 	object->needed = calloc(object->needed_count, sizeof(*object->needed));
-	if (!object->needed)
+	if (object->needed == NULL)
 		return gt_fail(message, GT_ENOMEM, "'%s': no memory", object->path);
 	for (uint32_t i = 0; i < object->header.e_phnum; i++) {
 		const Elf64_Phdr *header = &object->program_headers[i];
 		uint8_t *bytes;
-		uint64_t at;
 
 		if (header->p_type != PT_DYNAMIC)
 			continue;
 		bytes = gt_object_copy_bytes(object, header->p_vaddr, header->p_filesz);
-		for (at = 0; bytes && at + sizeof(Elf64_Dyn) <= header->p_filesz;
+		for (uint64_t at = 0; bytes != NULL && at + sizeof(Elf64_Dyn) <= header->p_filesz;
 		     at += sizeof(Elf64_Dyn)) {
 			Elf64_Dyn entry;
 
@@ -400,16 +399,17 @@ static int load_small(struct gt_object *object, const Elf64_Phdr *header,
 
 	if (header->p_type == PT_DYNAMIC)
 		return object->has_dynamic ? 0 : load_dynamic(object, header, message);
-	if (header->p_type == PT_NOTE ? object->build_id_bytes != 0
-				      : header->p_type != PT_INTERP || object->interpreter ||
-						!count || count > INTERPRETER_MAX)
+	if (header->p_type == PT_NOTE
+		    ? object->build_id_bytes != 0
+		    : header->p_type != PT_INTERP || object->interpreter != NULL || !count ||
+			      count > INTERPRETER_MAX)
 		return 0;
 	if (count > NOTES_MAX)
 		count = NOTES_MAX;
 	bytes = gt_object_copy_bytes(object, header->p_vaddr, count);
-	if (bytes && header->p_type == PT_NOTE)
+	if (bytes != NULL && header->p_type == PT_NOTE)
 		take_build_id(object, bytes, count);
-	else if (bytes)
+	else if (bytes != NULL)
 		object->interpreter = strndup((const char *)bytes, count);
 	free(bytes);
 	return 0;

@@ -48,7 +48,7 @@ static char *load_section(struct gt_object *object, const char *name, uint64_t *
 	void *loaded;
 
 	*bytes = 0;
-	if (!section || section->sh_type == SHT_NOBITS || section->sh_size > NOTES_MAX ||
+	if (section == NULL || section->sh_type == SHT_NOBITS || section->sh_size > NOTES_MAX ||
 	    gt_object_load(object, section->sh_offset, section->sh_size, name, &loaded, NULL))
 		return NULL;
 	*bytes = section->sh_size;
@@ -63,9 +63,9 @@ static const char *make_string(struct gt_object_notes *notes, const char *prefix
 	char **grown = realloc(notes->made, (notes->made_count + 1) * sizeof(*grown));
 	char *made = malloc(before + bytes + 1);
 
-	if (grown)
+	if (grown != NULL)
 		notes->made = grown;
-	if (!grown || !made) {
+	if (grown == NULL || made == NULL) {
 		free(made);
 		notes->no_memory = true;
 		return "";
@@ -303,7 +303,7 @@ static void parse_argument(struct gt_object *object, const char *text, size_t by
 	int64_t size = 8;
 	int log = 3;
 
-	if (mark && mark > text && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'))) {
+	if (mark != NULL && mark > text && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'))) {
 		struct operand head = { object, text, mark };
 
 		argument->is_signed = take(&head, '-');
@@ -346,7 +346,7 @@ static const char *next_string(const char **at, const char *end)
 {
 	const char *text = *at, *zero = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
 
-	if (!zero)
+	if (zero == NULL)
 		return NULL;
 	*at = zero + 1;
 	return text;
@@ -360,7 +360,7 @@ static struct gt_probe *add_probe(struct gt_object_notes *notes)
 		const uint32_t room = notes->room ? notes->room * 2 : 32;
 		struct gt_probe *grown = realloc(notes->probes, room * sizeof(*grown));
 
-		if (!grown) {
+		if (grown == NULL) {
 			notes->no_memory = true;
 			return NULL;
 		}
@@ -385,7 +385,8 @@ static bool is_plain(const char *name)
 	size_t i;
 
 	for (i = 0; name[i]; i++)
-		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f || strchr(":!,/*?[]", name[i]))
+		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f ||
+		    strchr(":!,/*?[]", name[i]) != NULL)
 			return false;
 	return i > 0 && i <= NAME_MAX_TEXT;
 }
@@ -421,12 +422,12 @@ static void take_stapsdt(struct note_reader *reader, const char *at, const char 
 	if (end - at < 24)
 		return;
 	provider = next_string(&strings, end);
-	name = provider ? next_string(&strings, end) : NULL;
-	text = name ? next_string(&strings, end) : NULL;
-	if (!text || !is_plain(provider) || !is_plain(name))
+	name = provider != NULL ? next_string(&strings, end) : NULL;
+	text = name != NULL ? next_string(&strings, end) : NULL;
+	if (text == NULL || !is_plain(provider) || !is_plain(name))
 		return;
 	probe = add_probe(reader->notes);
-	if (!probe)
+	if (probe == NULL)
 		return;
 	moved = reader->base && word_at(at + 8) ? reader->base - word_at(at + 8) : 0;
 	probe->address = word_at(at) + moved;
@@ -446,14 +447,14 @@ static void take_fields(struct note_reader *reader, const char *at, const char *
 	struct gt_probe *probe = NULL;
 	uint64_t address;
 
-	if (end - at < 16 || !(text = next_string(&strings, end)))
+	if (end - at < 16 || (text = next_string(&strings, end)) == NULL)
 		return;
 	address = word_at(at) +
 		  (reader->base && word_at(at + 8) ? reader->base - word_at(at + 8) : 0);
 	for (uint32_t i = 0; i < reader->notes->count; i++)
 		if (reader->notes->probes[i].address == address)
 			probe = &reader->notes->probes[i];
-	if (!probe)
+	if (probe == NULL)
 		return;
 	probe->system += strncmp(probe->system, system_prefix, sizeof(system_prefix) - 1) == 0
 				 ? sizeof(system_prefix) - 1
@@ -462,7 +463,7 @@ static void take_fields(struct note_reader *reader, const char *at, const char *
 		const size_t bytes = strcspn(text, ";");
 		const char *blank = memrchr(text, ' ', bytes);
 
-		if (text[bytes] != ';' || !blank || blank == text)
+		if (text[bytes] != ';' || blank == NULL || blank == text)
 			return;
 		probe->fields[i].type =
 			make_string(reader->notes, "", text, (size_t)(blank - text));
@@ -501,30 +502,31 @@ static void read_notes(struct note_reader *reader, const char *bytes, uint64_t s
 const struct gt_probe *gt_object_probes(struct gt_object *object, uint32_t *count)
 {
 	const struct gt_object_section *base = gt_object_section_named(object, ".stapsdt.base");
-	struct note_reader reader = { .object = object, .base = base ? base->address : 0 };
+	struct note_reader reader = { .object = object, .base = base != NULL ? base->address : 0 };
 	struct gt_object_notes *notes = object->notes;
 	uint64_t bytes;
 
-	if (!notes) {
+	if (notes == NULL) {
 		notes = object->notes = calloc(1, sizeof(*notes));
 		reader.notes = notes;
-		if (notes && (notes->bytes[0] = load_section(object, ".note.stapsdt", &bytes)))
+		if (notes != NULL &&
+		    (notes->bytes[0] = load_section(object, ".note.stapsdt", &bytes)) != NULL)
 			read_notes(&reader, notes->bytes[0], bytes, "stapsdt", NOTE_STAPSDT,
 				   take_stapsdt);
-		if (notes && notes->count &&
-		    (notes->bytes[1] = load_section(object, ".note.graftrace", &bytes)))
+		if (notes != NULL && notes->count &&
+		    (notes->bytes[1] = load_section(object, ".note.graftrace", &bytes)) != NULL)
 			read_notes(&reader, notes->bytes[1], bytes, "graftrace", NOTE_FIELDS,
 				   take_fields);
 	}
-	*count = notes && !notes->no_memory ? notes->count : 0;
-	return notes ? notes->probes : NULL;
+	*count = notes != NULL && !notes->no_memory ? notes->count : 0;
+	return notes != NULL ? notes->probes : NULL;
 }
 
 void gt_object_free_notes(struct gt_object *object)
 {
 	struct gt_object_notes *notes = object->notes;
 
-	if (!notes)
+	if (notes == NULL)
 		return;
 	for (uint32_t i = 0; i < notes->made_count; i++)
 		free(notes->made[i]);

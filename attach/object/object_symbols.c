@@ -59,7 +59,7 @@ static uint32_t word_at(struct gt_object *object, uint64_t address, bool *there)
 	const uint8_t *bytes = gt_object_bytes(object, address, 4);
 	uint32_t word = 0;
 
-	if (bytes)
+	if (bytes != NULL)
 		memcpy(&word, bytes, 4);
 	else
 		*there = false;
@@ -99,7 +99,7 @@ void gt_object_load_dynamic_strings(struct gt_object *object)
 	if (!dynamic->strtab || !dynamic->strsz)
 		return;
 	table->strings = (char *)gt_object_copy_bytes(object, dynamic->strtab, dynamic->strsz);
-	table->string_bytes = table->strings ? dynamic->strsz : 0;
+	table->string_bytes = table->strings != NULL ? dynamic->strsz : 0;
 }
 
 static int load_dynamic_table(struct gt_object *object, struct gt_symbol_table *table,
@@ -111,7 +111,7 @@ static int load_dynamic_table(struct gt_object *object, struct gt_symbol_table *
 	uint32_t count;
 
 	gt_object_load_dynamic_strings(object);
-	if (!table->strings)
+	if (table->strings == NULL)
 		return 0;
 	count = dynamic->hash ? word_at(object, dynamic->hash + 4, &there) : 0;
 	if (!there || (!count && dynamic->gnu_hash))
@@ -119,9 +119,9 @@ static int load_dynamic_table(struct gt_object *object, struct gt_symbol_table *
 	symbols = dynamic->symtab && count ? gt_object_bytes(object, dynamic->symtab,
 							     (uint64_t)count * sizeof(Elf64_Sym))
 					   : NULL;
-	if (symbols) {
+	if (symbols != NULL) {
 		table->symbols = malloc((uint64_t)count * sizeof(Elf64_Sym));
-		if (!table->symbols)
+		if (table->symbols == NULL)
 			return gt_fail(message, GT_ENOMEM, "'%s': no memory for symbols",
 				       object->path);
 		memcpy(table->symbols, symbols, (uint64_t)count * sizeof(Elf64_Sym));
@@ -142,14 +142,14 @@ int gt_object_load_symbols(struct gt_object *object, struct gt_message *message)
 			table = &object->tables[0];
 		else if (section->sh_type == SHT_DYNSYM)
 			table = &object->tables[1];
-		if (!table || table->symbols)
+		if (table == NULL || table->symbols != NULL)
 			continue;
 		error = load_table(object, section, table, message);
 		if (error)
 			return error;
 	}
 	object->tables[1].dynamic = true;
-	if (!object->tables[1].strings && object->has_dynamic) {
+	if (object->tables[1].strings == NULL && object->has_dynamic) {
 		error = load_dynamic_table(object, &object->tables[1], message);
 		if (error)
 			return error;
@@ -159,9 +159,9 @@ int gt_object_load_symbols(struct gt_object *object, struct gt_message *message)
 		const uint8_t *versions =
 			gt_object_bytes(object, object->dynamic.versym, (uint64_t)table->count * 2);
 
-		if (versions) {
+		if (versions != NULL) {
 			table->versions = malloc((uint64_t)table->count * 2);
-			if (!table->versions)
+			if (table->versions == NULL)
 				return gt_fail(message, GT_ENOMEM, "'%s': no memory for symbols",
 					       object->path);
 			memcpy(table->versions, versions, (uint64_t)table->count * 2);
@@ -209,7 +209,7 @@ int gt_object_symbol(const struct gt_object *object, const char *name, uint64_t 
 				continue;
 			rank = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ? 1 : 2;
 			if (rank == 2 && table->dynamic &&
-			    !(table->versions && table->versions[k] & VERSION_HIDDEN))
+			    !(table->versions != NULL && table->versions[k] & VERSION_HIDDEN))
 				rank = 3;
 			if (rank > best) {
 				best = rank;
@@ -240,7 +240,7 @@ int gt_object_each_symbol(const struct gt_object *object,
 				continue;
 			found.name = symbol_name(table, symbol);
 			version = strchr(found.name, '@');
-			if (version && (size_t)(version - found.name) < sizeof(plain)) {
+			if (version != NULL && (size_t)(version - found.name) < sizeof(plain)) {
 				memcpy(plain, found.name, (size_t)(version - found.name));
 				plain[version - found.name] = 0;
 				found.name = plain;
@@ -266,7 +266,7 @@ static int each_rela(struct gt_object *object, uint64_t address, uint64_t bytes,
 	const uint8_t *at = bytes ? gt_object_bytes(object, address, bytes) : NULL;
 	int stop;
 
-	for (uint64_t i = 0; at && i < bytes / sizeof(Elf64_Rela); i++) {
+	for (uint64_t i = 0; at != NULL && i < bytes / sizeof(Elf64_Rela); i++) {
 		struct gt_object_relocation found;
 		uint32_t index;
 		Elf64_Rela rela;
@@ -304,8 +304,8 @@ static int each_relr(struct gt_object *object,
 	uint64_t next = 0;
 	int stop;
 
-	for (uint64_t i = 0; at && i < bytes / 8; i++) {
-		uint64_t word, bit, address = next;
+	for (uint64_t i = 0; at != NULL && i < bytes / 8; i++) {
+		uint64_t word, address = next;
 
 		memcpy(&word, at + i * 8, 8);
 		if (!(word & 1)) {
@@ -315,13 +315,13 @@ static int each_relr(struct gt_object *object,
 		} else {
 			next += 63 * 8;
 		}
-		for (bit = 1; bit < 64 && word >> bit; bit++, address += 8) {
+		for (uint64_t bit = 1; bit < 64 && word >> bit; bit++, address += 8) {
 			const uint8_t *value;
 
 			if (!(word >> bit & 1))
 				continue;
 			value = gt_object_bytes(object, address, 8);
-			if (!value)
+			if (value == NULL)
 				continue;
 			found.address = address;
 			memcpy(&found.value, value, 8);
@@ -367,5 +367,5 @@ char *gt_object_demangle(const char *name)
 	/* Rust's legacy names are C++ names with a hash at the end: rust_demangle takes that away.
 	 */
 	plain = rust_demangle(name, DMGL_NO_OPTS);
-	return plain ? plain : cplus_demangle_v3(name, DMGL_NO_OPTS);
+	return plain != NULL ? plain : cplus_demangle_v3(name, DMGL_NO_OPTS);
 }

@@ -193,7 +193,7 @@ static bool fill(struct gt_signature_value *value, const char *format, const cha
 		value->place.bytes = 1;
 	value->type = strdup(type);
 	value->name = strndup(name, name_bytes);
-	return value->type && value->name;
+	return value->type != NULL && value->name != NULL;
 }
 
 static uint32_t count_blanks(const char *text)
@@ -216,10 +216,10 @@ struct gt_signature *gt_signature_of_prototype(const char *name)
 	const char *at;
 	uint32_t i;
 
-	if (!found)
+	if (found == NULL)
 		return NULL;
 	signature = gt_signature_new(count_blanks(found->text), *found->text != 'v');
-	if (!signature)
+	if (signature == NULL)
 		return NULL;
 	at = found->text;
 	for (i = 0; filled && i < signature->argument_count; i++) {

@@ -35,9 +35,9 @@ static struct gt_signature_value *take(struct taker *taker)
 
 static bool fits(const struct gt_signature_cursor *cursor, const struct gt_shape *shape)
 {
-	uint32_t i, vectors = 0;
+	uint32_t vectors = 0;
 
-	for (i = 0; i < shape->words; i++)
+	for (uint32_t i = 0; i < shape->words; i++)
 		vectors += shape->vector[i];
 	return cursor->vector + vectors <= GT_VECTOR_COUNT &&
 	       cursor->general + shape->words - vectors <= GT_GENERAL_COUNT;
@@ -48,9 +48,8 @@ static void pass_words(struct taker *taker, struct gt_signature_cursor *cursor,
 		       const struct gt_shape *shape, char *name, char *type)
 {
 	const bool in_registers = fits(cursor, shape);
-	uint32_t i;
 
-	for (i = 0; i < shape->words; i++) {
+	for (uint32_t i = 0; i < shape->words; i++) {
 		struct gt_signature_value *value = take(taker);
 		struct graftrace_probe_argument place;
 
@@ -60,7 +59,7 @@ static void pass_words(struct taker *taker, struct gt_signature_cursor *cursor,
 			cursor->stack += 8;
 			place = gt_place_on_stack(cursor->stack, 8);
 		}
-		if (!value)
+		if (value == NULL)
 			continue;
 		fill(value, shape, place);
 		value->kind = i ? GRAFTRACE_VALUE_MORE : shape->kind;
@@ -78,15 +77,15 @@ static void pass_on_stack(struct taker *taker, struct gt_signature_cursor *curso
 			  const struct gt_shape *shape, char *name, char *type)
 {
 	const uint32_t words = shape->kind == GRAFTRACE_VALUE_STRUCTURE && shape->bytes > 8 ? 2 : 1;
-	uint32_t i, at = cursor->stack + 8;
+	uint32_t at = cursor->stack + 8;
 
 	if (shape->alignment == 16)
 		at = ((at - 8 + 15) & ~15u) + 8;
 	cursor->stack = at - 8 + shape->bytes;
-	for (i = 0; i < words; i++) {
+	for (uint32_t i = 0; i < words; i++) {
 		struct gt_signature_value *value = take(taker);
 
-		if (!value)
+		if (value == NULL)
 			break;
 		fill(value, shape, gt_place_on_stack(at + 8 * i, 8));
 		value->kind = i ? GRAFTRACE_VALUE_MORE : shape->kind;
@@ -107,7 +106,7 @@ static bool counts_from_cfa(Dwarf_Die *function)
 	Dwarf_Op *operations;
 	size_t count;
 
-	return dwarf_attr_integrate(function, DW_AT_frame_base, &attribute) &&
+	return dwarf_attr_integrate(function, DW_AT_frame_base, &attribute) != NULL &&
 	       dwarf_getlocation(&attribute, &operations, &count) == 0 && count == 1 &&
 	       operations[0].atom == DW_OP_call_frame_cfa;
 }
@@ -132,7 +131,7 @@ static bool place_by_location(Dwarf_Die *function, Dwarf_Die *parameter, uint64_
 		place->value = constant;
 		return true;
 	}
-	if (!dwarf_attr(parameter, DW_AT_location, &attribute) ||
+	if (dwarf_attr(parameter, DW_AT_location, &attribute) == NULL ||
 	    dwarf_getlocation_addr(&attribute, entry, &operations, &count, 1) <= 0 || count != 1)
 		return false;
 	if (operations[0].atom == DW_OP_fbreg && (Dwarf_Sword)operations[0].number >= 0 &&
@@ -157,7 +156,8 @@ static bool place_by_location(Dwarf_Die *function, Dwarf_Die *parameter, uint64_
 /* A compiler's own version of a function: which arguments it still has is its own affair. */
 static bool is_clone(const char *name)
 {
-	return strstr(name, ".constprop.") || strstr(name, ".isra.") || strstr(name, ".part.");
+	return strstr(name, ".constprop.") != NULL || strstr(name, ".isra.") != NULL ||
+	       strstr(name, ".part.") != NULL;
 }
 
 static void pass(struct taker *taker, struct gt_signature_cursor *cursor, Dwarf_Die *function,
@@ -181,11 +181,11 @@ static void pass(struct taker *taker, struct gt_signature_cursor *cursor, Dwarf_
 	if (shape.pass == GT_SHAPE_NONE)
 		return;
 	/* A constructor's object is none yet. */
-	if (dwarf_attr_integrate(parameter, DW_AT_artificial, &artificial))
+	if (dwarf_attr_integrate(parameter, DW_AT_artificial, &artificial) != NULL)
 		shape = (struct gt_shape){ .pass = GT_SHAPE_GENERAL,
 					   .bytes = 8,
 					   .kind = GRAFTRACE_VALUE_ADDRESS };
-	words = strdup(name ? name : "");
+	words = strdup(name != NULL ? name : "");
 	type_text = gt_type_text(&whole, shape.kind == GRAFTRACE_VALUE_ENUM);
 	if (shape.words && !clone) {
 		pass_words(taker, cursor, &shape, words, type_text);
@@ -200,7 +200,7 @@ static void pass(struct taker *taker, struct gt_signature_cursor *cursor, Dwarf_
 	if (by_location)
 		place = told;
 	value = by_location || !clone ? take(taker) : NULL;
-	if (!value) {
+	if (value == NULL) {
 		free(words);
 		free(type_text);
 		return;
@@ -235,7 +235,7 @@ static void return_value(struct taker *taker, Dwarf_Die *function)
 {
 	Dwarf_Die type, whole;
 	struct gt_signature_value *value;
-	uint32_t i, vectors = 0, generals = 0;
+	uint32_t vectors = 0, generals = 0;
 	struct gt_shape shape;
 
 	if (!gt_type_of(function, &type))
@@ -256,7 +256,7 @@ static void return_value(struct taker *taker, Dwarf_Die *function)
 		shape.words = 1;
 	if (shape.words == 1 && !shape.vector[0])
 		shape.vector[0] = shape.pass == GT_SHAPE_VECTOR;
-	for (i = 0; i < shape.words && (value = take(taker)); i++) {
+	for (uint32_t i = 0; i < shape.words && (value = take(taker)) != NULL; i++) {
 		if (shape.vector[i])
 			fill(value, &shape, gt_place_in_vector((uint8_t)vectors++, shape.bytes));
 		else
@@ -276,23 +276,22 @@ struct gt_signature *gt_signature_of_lines(struct gt_lines *lines, uint64_t addr
 	struct taker taker = { arguments, 0 }, returned = { results, 0 };
 	struct gt_signature *signature;
 	Dwarf_Die function;
-	uint32_t i;
 
 	if (!gt_lines_function(lines, address, &function))
 		return NULL;
 	pass_all(&taker, &function, address, is_clone(name));
 	return_value(&returned, &function);
 	signature = gt_signature_new(taker.count, returned.count);
-	for (i = 0; i < taker.count; i++) {
-		if (signature) {
+	for (uint32_t i = 0; i < taker.count; i++) {
+		if (signature != NULL) {
 			signature->values[i] = arguments[i];
 		} else {
 			free(arguments[i].name);
 			free(arguments[i].type);
 		}
 	}
-	for (i = 0; i < returned.count; i++) {
-		if (signature) {
+	for (uint32_t i = 0; i < returned.count; i++) {
+		if (signature != NULL) {
 			signature->values[taker.count + i] = results[i];
 		} else {
 			free(results[i].name);

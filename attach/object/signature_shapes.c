@@ -108,9 +108,9 @@ static bool find_words(Dwarf_Die *type, uint64_t offset, bool general_words[GT_S
 		if (dwarf_hasattr(&member, DW_AT_external) ||
 		    dwarf_hasattr(&member, DW_AT_declaration))
 			continue; /* static */
-		if (dwarf_attr(&member, DW_AT_data_member_location, &attribute))
+		if (dwarf_attr(&member, DW_AT_data_member_location, &attribute) != NULL)
 			dwarf_formudata(&attribute, &at);
-		else if (dwarf_attr(&member, DW_AT_data_bit_offset, &attribute) &&
+		else if (dwarf_attr(&member, DW_AT_data_bit_offset, &attribute) != NULL &&
 			 dwarf_formudata(&attribute, &at) == 0)
 			at /= 8;
 		if (!gt_type_of(&member, &inner) || !gt_type_strip(&inner) ||
@@ -124,7 +124,6 @@ static void shape_structure(Dwarf_Die *type, struct gt_shape *shape)
 {
 	const uint64_t bytes = gt_type_bytes(type);
 	bool general_words[GT_SHAPE_WORDS_MAX] = { false, false };
-	uint32_t i;
 
 	if (gt_type_is_passed_by_reference(type)) {
 		shape->pass = GT_SHAPE_GENERAL;
@@ -145,7 +144,7 @@ static void shape_structure(Dwarf_Die *type, struct gt_shape *shape)
 	shape->pass = GT_SHAPE_GENERAL;
 	shape->bytes = 8;
 	shape->words = (uint32_t)((bytes + 7) / 8);
-	for (i = 0; i < shape->words; i++)
+	for (uint32_t i = 0; i < shape->words; i++)
 		shape->vector[i] = !general_words[i];
 }
 

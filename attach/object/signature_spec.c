@@ -75,7 +75,7 @@ static bool read_word(const char **at, struct word *word)
 			return false;
 	}
 	if (skip(at, "/")) {
-		if (**at && strchr("diuxscfSp", **at) && !word->is_float)
+		if (**at && strchr("diuxscfSp", **at) != NULL && !word->is_float)
 			word->format = *(*at)++;
 		if (**at >= '0' && **at <= '9' &&
 		    (!read_number(at, &word->bits) ||
@@ -125,9 +125,9 @@ static const struct gt_signature_value *known_value(const struct gt_signature *k
 {
 	uint32_t seen = 0;
 
-	if (known && word->is_result)
+	if (known != NULL && word->is_result)
 		return known->result_count == 1 ? &known->values[known->argument_count] : NULL;
-	for (uint32_t i = 0; known && i < known->argument_count; i++)
+	for (uint32_t i = 0; known != NULL && i < known->argument_count; i++)
 		if (known->values[i].kind != GRAFTRACE_VALUE_MORE &&
 		    known->values[i].is_float == word->is_float && ++seen == word->number)
 			return &known->values[i];
@@ -141,11 +141,11 @@ static bool fill(struct gt_signature_value *value, const struct word *word,
 	const char *type = word->is_float ? "double" : "long";
 
 	/* Where the word says nothing of it, it is what it is known to be. */
-	if (more && !word->format && word->bits == 64 && word->reg < 0 && !word->stack) {
+	if (more != NULL && !word->format && word->bits == 64 && word->reg < 0 && !word->stack) {
 		*value = *more;
 		value->type = strdup(more->type);
 		value->name = strdup(more->name);
-		return value->type && value->name;
+		return value->type != NULL && value->name != NULL;
 	}
 	value->is_float = word->is_float;
 	value->place = place_of(word);
@@ -182,8 +182,8 @@ static bool fill(struct gt_signature_value *value, const struct word *word,
 		break;
 	}
 	value->type = strdup(type);
-	value->name = strdup(more ? more->name : "");
-	return value->type && value->name;
+	value->name = strdup(more != NULL ? more->name : "");
+	return value->type != NULL && value->name != NULL;
 }
 
 /* Counts what the text has. False: one of its words is none; *at is there. */
@@ -227,14 +227,14 @@ int gt_signature_of_spec(const char *spec, const struct gt_signature *known,
 		return gt_fail(message, GT_EINVAL, "'%s' has more than %u arguments or one result",
 			       spec, GRAFTRACE_PROBE_FIELDS);
 	signature = gt_signature_new(arguments, results);
-	for (at = spec; signature && filled && *at; at += *at == ',') {
+	for (at = spec; signature != NULL && filled && *at; at += *at == ',') {
 		struct word word;
 
 		read_word(&at, &word);
 		filled = fill(&signature->values[word.is_result ? arguments : argument++], &word,
 			      known);
 	}
-	if (!filled || !signature) {
+	if (!filled || signature == NULL) {
 		gt_signature_free(signature);
 		return gt_fail(message, GT_ENOMEM, "no memory for arguments");
 	}

@@ -10,9 +10,7 @@
 
 bool gt_type_strip(Dwarf_Die *type)
 {
-	int tries;
-
-	for (tries = 0; tries < GT_TYPE_DEPTH_MAX; tries++) {
+	for (int tries = 0; tries < GT_TYPE_DEPTH_MAX; tries++) {
 		Dwarf_Attribute attribute;
 
 		switch (dwarf_tag(type)) {
@@ -21,8 +19,8 @@ bool gt_type_strip(Dwarf_Die *type)
 		case DW_TAG_volatile_type:
 		case DW_TAG_restrict_type:
 		case DW_TAG_atomic_type:
-			if (!dwarf_attr_integrate(type, DW_AT_type, &attribute) ||
-			    !dwarf_formref_die(&attribute, type))
+			if (dwarf_attr_integrate(type, DW_AT_type, &attribute) == NULL ||
+			    dwarf_formref_die(&attribute, type) == NULL)
 				return false;
 			break;
 		default:
@@ -36,8 +34,8 @@ bool gt_type_of(Dwarf_Die *of, Dwarf_Die *type)
 {
 	Dwarf_Attribute attribute;
 
-	return dwarf_attr_integrate(of, DW_AT_type, &attribute) &&
-	       dwarf_formref_die(&attribute, type);
+	return dwarf_attr_integrate(of, DW_AT_type, &attribute) != NULL &&
+	       dwarf_formref_die(&attribute, type) != NULL;
 }
 
 /* A declaration's size is that of the definition, which may be in another unit: 0, unknown. */
@@ -71,7 +69,7 @@ bool gt_type_is_character(Dwarf_Die *type)
 {
 	const char *name = dwarf_tag(type) == DW_TAG_base_type ? dwarf_diename(type) : NULL;
 
-	return name && strcmp(name, "char") == 0;
+	return name != NULL && strcmp(name, "char") == 0;
 }
 
 bool gt_type_is_string_class(Dwarf_Die *type)
@@ -79,7 +77,7 @@ bool gt_type_is_string_class(Dwarf_Die *type)
 	static const char start[] = "basic_string<char,";
 	const char *name = gt_type_is_structure(type) ? dwarf_diename(type) : NULL;
 
-	return name && strncmp(name, start, sizeof(start) - 1) == 0;
+	return name != NULL && strncmp(name, start, sizeof(start) - 1) == 0;
 }
 
 bool gt_type_is_passed_by_reference(Dwarf_Die *type)
@@ -124,7 +122,7 @@ static void put_enumerators(struct words *words, Dwarf_Die *type)
 		Dwarf_Sword value;
 		char number[32];
 
-		if (dwarf_tag(&die) != DW_TAG_enumerator || !name ||
+		if (dwarf_tag(&die) != DW_TAG_enumerator || name == NULL ||
 		    dwarf_formsdata(dwarf_attr(&die, DW_AT_const_value, &attribute), &value) != 0)
 			continue;
 		if (strlen(name) + sizeof(number) > (size_t)(words->end - words->at))
@@ -162,7 +160,7 @@ static void put_type(struct words *words, Dwarf_Die *type, int depth)
 	default:
 		break;
 	}
-	if (name) {
+	if (name != NULL) {
 		put(words, name);
 		return;
 	}
@@ -194,9 +192,9 @@ char *gt_type_text(Dwarf_Die *type, bool with_enumerators)
 	char text[TYPE_MAX];
 	struct words words = { text, text + sizeof(text) - 1 };
 
-	if (type)
+	if (type != NULL)
 		put_type(&words, type, 0);
-	if (type && with_enumerators) {
+	if (type != NULL && with_enumerators) {
 		Dwarf_Die stripped = *type;
 
 		if (gt_type_strip(&stripped) && dwarf_tag(&stripped) == DW_TAG_enumeration_type)

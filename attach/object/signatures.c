@@ -16,9 +16,7 @@ static const char *const registers[16] = { "rax", "rcx", "rdx", "rbx", "rsp", "r
 
 int gt_signature_register(const char *name, uint32_t length)
 {
-	int i;
-
-	for (i = 0; i < 16; i++)
+	for (int i = 0; i < 16; i++)
 		if (strlen(registers[i]) == length && memcmp(registers[i], name, length) == 0)
 			return i;
 	if ((length == 4 || length == 5) && memcmp(name, "xmm", 3) == 0) {
@@ -37,7 +35,7 @@ struct gt_signature *gt_signature_new(uint32_t arguments, uint32_t results)
 	struct gt_signature *signature =
 		calloc(1, sizeof(*signature) + (arguments + results) * sizeof(*signature->values));
 
-	if (signature) {
+	if (signature != NULL) {
 		signature->argument_count = arguments;
 		signature->result_count = results;
 	}
@@ -46,11 +44,9 @@ struct gt_signature *gt_signature_new(uint32_t arguments, uint32_t results)
 
 void gt_signature_free(struct gt_signature *signature)
 {
-	uint32_t i;
-
-	if (!signature)
+	if (signature == NULL)
 		return;
-	for (i = 0; i < signature->argument_count + signature->result_count; i++) {
+	for (uint32_t i = 0; i < signature->argument_count + signature->result_count; i++) {
 		free(signature->values[i].name);
 		free(signature->values[i].type);
 	}

@@ -16,7 +16,7 @@ static bool has_units(Dwarf *dwarf)
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 
-	return dwarf && dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, &die, NULL) == 0;
+	return dwarf != NULL && dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, &die, NULL) == 0;
 }
 
 static void open_debug(struct gt_variables *variables)
@@ -39,7 +39,7 @@ int gt_variables_open(const char *path, struct gt_variables **out, struct gt_mes
 	struct gt_variables *variables = calloc(1, sizeof(*variables));
 
 	*out = NULL;
-	if (!variables)
+	if (variables == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory");
 	elf_version(EV_CURRENT);
 	variables->debug_fd = -1;
@@ -70,7 +70,7 @@ int gt_variables_open(const char *path, struct gt_variables **out, struct gt_mes
 
 void gt_variables_close(struct gt_variables *variables)
 {
-	if (!variables)
+	if (variables == NULL)
 		return;
 	dwarf_cfi_end(variables->frames[0]);
 	dwarf_end(variables->dwarf);

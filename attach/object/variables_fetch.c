@@ -31,7 +31,7 @@ static void put_type(Dwarf_Die *die, char *out, size_t size, unsigned depth)
 	char inner[128];
 
 	if (depth == 16 ||
-	    !dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attribute), &type)) {
+	    dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attribute), &type) == NULL) {
 		snprintf(out, size, "void");
 		return;
 	}
@@ -91,7 +91,7 @@ static bool find_member(Dwarf_Die *type, const char *name, size_t bytes, Dwarf_D
 
 		if (tag != DW_TAG_member && tag != DW_TAG_inheritance)
 			continue;
-		if (dwarf_attr(&die, DW_AT_data_member_location, &attribute))
+		if (dwarf_attr(&die, DW_AT_data_member_location, &attribute) != NULL)
 			dwarf_formudata(&attribute, &at);
 		below += (int64_t)at;
 		if (tag == DW_TAG_member && gt_variables_is_named(&die, name, bytes)) {
@@ -99,7 +99,7 @@ static bool find_member(Dwarf_Die *type, const char *name, size_t bytes, Dwarf_D
 			*offset = below;
 			return true;
 		}
-		if ((tag == DW_TAG_inheritance || !dwarf_diename(&die)) &&
+		if ((tag == DW_TAG_inheritance || dwarf_diename(&die) == NULL) &&
 		    gt_variables_plain_type(&die, &inner) &&
 		    find_member(&inner, name, bytes, member, &below, depth + 1)) {
 			*offset = below;
@@ -132,10 +132,10 @@ static void take_bits(struct gt_variables_value *value, Dwarf_Die *member)
 	Dwarf_Attribute attribute;
 	Dwarf_Word bits, at, bytes = 4;
 
-	if (!dwarf_attr(member, DW_AT_bit_size, &attribute) ||
+	if (dwarf_attr(member, DW_AT_bit_size, &attribute) == NULL ||
 	    dwarf_formudata(&attribute, &bits) != 0 || bits == 0 || bits > 63)
 		return;
-	if (!dwarf_attr(member, DW_AT_data_bit_offset, &attribute) ||
+	if (dwarf_attr(member, DW_AT_data_bit_offset, &attribute) == NULL ||
 	    dwarf_formudata(&attribute, &at) != 0)
 		return;
 	if (value->has_type && dwarf_aggregate_size(&value->type, &bytes) != 0)
@@ -244,7 +244,7 @@ static uint64_t text_base(const struct gt_variables_work *work)
 	for (size_t i = 0; i < count; i++) {
 		GElf_Phdr segment;
 
-		if (gelf_getphdr(work->variables->elf, (int)i, &segment) &&
+		if (gelf_getphdr(work->variables->elf, (int)i, &segment) != NULL &&
 		    segment.p_type == PT_LOAD && work->address - segment.p_vaddr < segment.p_filesz)
 			return segment.p_vaddr - segment.p_offset;
 	}
@@ -354,11 +354,11 @@ int gt_variables_fetch(struct gt_variables *variables, uint64_t address, const c
 					     &value);
 	if (!error)
 		error = take_path(&work, expression + bytes, &value);
-	if (!error && type && (strcmp(type, "string") == 0 || strcmp(type, "ustring") == 0))
+	if (!error && type != NULL && (strcmp(type, "string") == 0 || strcmp(type, "ustring") == 0))
 		error = make_text(&work, &value);
 	if (error)
 		return error;
-	if (!type && value.bit_count) {
+	if (type == NULL && value.bit_count) {
 		Dwarf_Word container = 4;
 
 		dwarf_aggregate_size(&value.type, &container);
@@ -366,9 +366,9 @@ int gt_variables_fetch(struct gt_variables *variables, uint64_t address, const c
 			 (unsigned)container * 8);
 		type = bits;
 	}
-	if (!type)
+	if (type == NULL)
 		type = type_of(&value);
-	if (!type)
+	if (type == NULL)
 		return gt_variables_cannot(
 			&work, "it is a structure or an array: name a member, or an element");
 	if (!put_fetch(&work, &value, fetch, sizeof(fetch)) ||
@@ -389,7 +389,7 @@ int gt_variables_each(struct gt_variables *variables, uint64_t address, bool par
 	gt_variables_find(&work, "", 0, &function, &has_function, &variable);
 	if (!has_function)
 		return gt_fail(message, GT_ENOENT, "no function is known there");
-	if (!dwarf_diecu(&function, &unit, NULL, NULL))
+	if (dwarf_diecu(&function, &unit, NULL, NULL) == NULL)
 		return gt_fail(message, GT_ENOENT, "no function is known there");
 	count = dwarf_getscopes(&unit, address, &scopes);
 	for (int i = 0; i < count && !result; i++) {
@@ -404,8 +404,8 @@ int gt_variables_each(struct gt_variables *variables, uint64_t address, bool par
 			struct gt_variables_value value;
 			char type[160];
 
-			if (!name || (tag != DW_TAG_formal_parameter &&
-				      (parameters || tag != DW_TAG_variable)))
+			if (name == NULL || (tag != DW_TAG_formal_parameter &&
+					     (parameters || tag != DW_TAG_variable)))
 				continue;
 			work.expression = name;
 			work.message = NULL;

@@ -20,7 +20,7 @@ bool gt_variables_plain_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute attribute;
 
-	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attribute), type) &&
+	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attribute), type) != NULL &&
 	       dwarf_peel_type(type, type) == 0;
 }
 
@@ -39,7 +39,7 @@ bool gt_variables_is_named(Dwarf_Die *die, const char *name, size_t bytes)
 {
 	const char *own = dwarf_diename(die);
 
-	return own && strlen(own) == bytes && memcmp(own, name, bytes) == 0;
+	return own != NULL && strlen(own) == bytes && memcmp(own, name, bytes) == 0;
 }
 
 /* The innermost variable of that name that is in scope, and its function. */
@@ -51,7 +51,7 @@ bool gt_variables_find(const struct gt_variables_work *work, const char *name, s
 	int count;
 
 	*has_function = false;
-	if (!dwarf_addrdie(work->variables->dwarf, work->address, &unit)) {
+	if (dwarf_addrdie(work->variables->dwarf, work->address, &unit) == NULL) {
 		Dwarf_CU *each = NULL;
 		uint8_t type;
 
@@ -60,7 +60,7 @@ bool gt_variables_find(const struct gt_variables_work *work, const char *name, s
 				       NULL) == 0 &&
 		       dwarf_haspc(&unit, work->address) != 1)
 			;
-		if (!each)
+		if (each == NULL)
 			return false;
 	}
 	count = dwarf_getscopes(&unit, work->address, &scopes);
@@ -96,7 +96,7 @@ static bool find_cfa(const struct gt_variables_work *work, int *reg, int64_t *of
 		size_t count;
 		bool found;
 
-		if (!work->variables->frames[i] ||
+		if (work->variables->frames[i] == NULL ||
 		    dwarf_cfi_addrframe(work->variables->frames[i], work->address, &frame) != 0)
 			continue;
 		found = dwarf_frame_cfa(frame, &ops, &count) == 0 && count == 1 &&
@@ -123,7 +123,7 @@ static bool find_frame_base(const struct gt_variables_work *work, Dwarf_Die *fun
 	Dwarf_Op *ops;
 	size_t count;
 
-	if (!dwarf_attr_integrate(function, DW_AT_frame_base, &attribute) ||
+	if (dwarf_attr_integrate(function, DW_AT_frame_base, &attribute) == NULL ||
 	    dwarf_getlocation_addr(&attribute, work->address, &ops, &count, 1) != 1 || count != 1)
 		return false;
 	if (ops[0].atom == DW_OP_call_frame_cfa)
@@ -151,7 +151,7 @@ int gt_variables_locate(const struct gt_variables_work *work, Dwarf_Die *functio
 
 	memset(value, 0, sizeof(*value));
 	value->has_type = gt_variables_plain_type(variable, &value->type);
-	if (!dwarf_attr_integrate(variable, DW_AT_location, &attribute))
+	if (dwarf_attr_integrate(variable, DW_AT_location, &attribute) == NULL)
 		return gt_variables_cannot(work, "the compiler has kept no place for it");
 	if (dwarf_getlocation_addr(&attribute, work->address, &ops, &count, 1) != 1 || count == 0)
 		return gt_variables_cannot(work, "it is optimized away at that place");
@@ -168,7 +168,7 @@ int gt_variables_locate(const struct gt_variables_work *work, Dwarf_Die *functio
 		value->reg = ops[0].atom - DW_OP_breg0;
 		offset = (int64_t)ops[0].number;
 	} else if (ops[0].atom == DW_OP_fbreg) {
-		if (!function || !find_frame_base(work, function, &value->reg, &offset))
+		if (function == NULL || !find_frame_base(work, function, &value->reg, &offset))
 			return gt_variables_cannot(work, "the frame cannot be found");
 		offset += (int64_t)ops[0].number;
 	} else if (ops[0].atom == DW_OP_addr) {

@@ -41,8 +41,10 @@ static int is_function(Dwarf_Die *die, void *data)
 	const char *name = dwarf_diename(die), *file = dwarf_decl_file(die);
 	Dwarf_Addr address;
 
-	if (!name || strcmp(name, search->place->function) != 0 || !entry_of(die, &address) ||
-	    (search->place->file && (!file || !gt_variables_ends_with(file, search->place->file))))
+	if (name == NULL || strcmp(name, search->place->function) != 0 ||
+	    !entry_of(die, &address) ||
+	    (search->place->file != NULL &&
+	     (file == NULL || !gt_variables_ends_with(file, search->place->file))))
 		return DWARF_CB_OK;
 	search->found = *die;
 	search->is_found = true;
@@ -88,7 +90,8 @@ bool gt_variables_find_function(struct gt_variables *variables, const struct gt_
 int gt_variables_no_function(const struct gt_source_place *place, struct gt_message *message)
 {
 	return gt_fail(message, GT_ENOENT, "no function '%s'%s%s in the debug information",
-		       place->function, place->file ? " of " : "", place->file ? place->file : "");
+		       place->function, place->file != NULL ? " of " : "",
+		       place->file != NULL ? place->file : "");
 }
 
 /* Addresses of one line, the lowest of each function. */
@@ -103,7 +106,7 @@ struct line_search {
 
 static bool is_in(Dwarf_Die *function, Dwarf_Addr address)
 {
-	return !function || dwarf_haspc(function, address) == 1;
+	return function == NULL || dwarf_haspc(function, address) == 1;
 }
 
 /* The function that has an address, as an offset of it; 0: none. */
@@ -138,8 +141,8 @@ static int search_unit(struct line_search *search, Dwarf_Die *unit)
 		bool begins = false, ends = false;
 		int number;
 
-		if (!file || dwarf_lineno(line, &number) != 0 || number != (int)search->line ||
-		    !gt_variables_ends_with(file, search->file) ||
+		if (file == NULL || dwarf_lineno(line, &number) != 0 ||
+		    number != (int)search->line || !gt_variables_ends_with(file, search->file) ||
 		    dwarf_lineaddr(line, &address) != 0 ||
 		    dwarf_linebeginstatement(line, &begins) != 0 || !begins ||
 		    dwarf_lineendsequence(line, &ends) != 0 || ends ||
@@ -197,7 +200,7 @@ int gt_variables_each_address(struct gt_variables *variables, const struct gt_so
 	Dwarf_Addr address;
 	int line, result;
 
-	if (place->function) {
+	if (place->function != NULL) {
 		if (!gt_variables_find_function(variables, place, &function))
 			return gt_variables_no_function(place, message);
 		if (!place->has_line) {
@@ -207,7 +210,7 @@ int gt_variables_each_address(struct gt_variables *variables, const struct gt_so
 		}
 		search.within = &function;
 		search.file = dwarf_decl_file(&function);
-		if (!search.file || dwarf_decl_line(&function, &line) != 0)
+		if (search.file == NULL || dwarf_decl_line(&function, &line) != 0)
 			return gt_variables_no_function(place, message);
 		search.line += (uint32_t)line;
 	}

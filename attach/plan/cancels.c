@@ -29,7 +29,8 @@ static bool look_through(struct gt_scan *scan, const struct gt_object_function *
 
 	if (room > function->bytes)
 		room = function->bytes;
-	if (!code || (!callees && !memmem(code, room, syscall_bytes, sizeof(syscall_bytes))))
+	if (code == NULL ||
+	    (callees == NULL && memmem(code, room, syscall_bytes, sizeof(syscall_bytes)) == NULL))
 		return false;
 	while (at < room) {
 		struct gt_instruction instruction;
@@ -41,7 +42,7 @@ static bool look_through(struct gt_scan *scan, const struct gt_object_function *
 			continue;
 		}
 		calls = calls || memcmp(code + at, syscall_bytes, sizeof(syscall_bytes)) == 0;
-		if (callees && instruction.target_bytes &&
+		if (callees != NULL && instruction.target_bytes &&
 		    gt_object_function_at(gt_scan_object(scan), instruction.target, &index) == 0)
 			callees[index] = 1;
 		at += instruction.bytes;
@@ -59,8 +60,8 @@ static bool cancels_threads(struct gt_scan *scan, const struct gt_object_functio
 
 	if (room > function->bytes)
 		room = function->bytes;
-	return code && memmem(code, room, number, sizeof(number)) &&
-	       memmem(code, room, flags, sizeof(flags));
+	return code != NULL && memmem(code, room, number, sizeof(number)) != NULL &&
+	       memmem(code, room, flags, sizeof(flags)) != NULL;
 }
 
 static void find(struct gt_cancels *cancels, struct gt_scan *scan)
@@ -70,7 +71,7 @@ static void find(struct gt_cancels *cancels, struct gt_scan *scan)
 
 	cancels->ready = true;
 	cancels->in = calloc(count + 1ul, 1);
-	for (uint32_t i = 0; cancels->in && i < count; i++) {
+	for (uint32_t i = 0; cancels->in != NULL && i < count; i++) {
 		const struct gt_object_function *function = gt_object_function(object, i);
 
 		cancels->anywhere = cancels->anywhere || cancels_threads(scan, function);
@@ -85,5 +86,5 @@ bool gt_cancels_in(struct gt_cancels *cancels, struct gt_scan *scan, uint32_t in
 {
 	if (!cancels->ready)
 		find(cancels, scan);
-	return cancels->anywhere || !cancels->in || cancels->in[index];
+	return cancels->anywhere || cancels->in == NULL || cancels->in[index];
 }

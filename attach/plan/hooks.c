@@ -74,7 +74,6 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 {
 	struct found *found = data;
 	const char *name = symbol->name;
-	uint32_t i;
 
 	/* A quick way out for nearly all names of large programs. */
 	if (name[0] == '_' && name[1] == 'Z')
@@ -93,7 +92,7 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 		found->libunwind = true;
 	else if (strcmp(name, "__libc_start_main") == 0)
 		found->libc_inside = true;
-	for (i = 0; i < NAMES; i++)
+	for (uint32_t i = 0; i < NAMES; i++)
 		if (strcmp(name, names[i].name) == 0)
 			found->address[i] = symbol->address;
 	return 0;
@@ -103,11 +102,10 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 static uint64_t find_clone(const struct gt_object *object, struct gt_plan *plan)
 {
 	const uint32_t count = gt_object_function_count(object);
-	uint32_t i;
 
-	if (!gt_object_is_program(object) || gt_object_interpreter(object))
+	if (!gt_object_is_program(object) || gt_object_interpreter(object) != NULL)
 		return 0;
-	for (i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		if (gt_plan_is_clone(plan, i))
 			return gt_object_function(object, i)->address;
 	return 0;
@@ -126,13 +124,13 @@ int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook
 	struct found found = { 0 };
 	uint64_t unnamed;
 	bool libc;
-	uint32_t i, k, count = 0;
+	uint32_t k, count = 0;
 	int error;
 
 	gt_object_each_symbol(object, look_at, &found);
 	libc = gt_rule_is_libc(object) || gt_object_is_loader(object) || found.libc_inside;
 	unnamed = libc ? 0 : find_clone(object, plan);
-	for (i = 0; i < NAMES; i++) {
+	for (uint32_t i = 0; i < NAMES; i++) {
 		struct gt_hook *hook = &hooks[count];
 		bool by_code = unnamed && names[i].kind == GRAFTRACE_HOOK_CLONE;
 
@@ -167,7 +165,7 @@ int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook
 	error = gt_plan_hooks(plan, addresses, count, entries, message);
 	if (error)
 		return error;
-	for (i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		hooks[i].entry = entries[i];
 	return (int)count;
 }

@@ -21,7 +21,7 @@ bool gt_plan_add_extra(struct gt_plan_work *work, const struct gt_plan_extra *ex
 		const uint32_t room = plan->extra_room ? plan->extra_room * 2 : 64;
 		struct gt_plan_extra *grown = realloc(plan->extras, room * sizeof(*grown));
 
-		if (!grown) {
+		if (grown == NULL) {
 			plan->no_memory = true;
 			return false;
 		}
@@ -92,9 +92,9 @@ static const uint8_t *entry_code(struct gt_plan *plan, uint32_t index, uint64_t 
 	const uint8_t *code = gt_scan_code(plan->scan, function->address, room);
 
 	*address = function->address;
-	if (!code)
+	if (code == NULL)
 		return NULL;
-	if (next && next->address - function->address < *room)
+	if (next != NULL && next->address - function->address < *room)
 		*room = next->address - function->address;
 	if (*room > GT_ENDBR64_BYTES && memcmp(code, GT_ENDBR64, GT_ENDBR64_BYTES) == 0) {
 		code += GT_ENDBR64_BYTES;
@@ -128,7 +128,7 @@ static bool is_patchable(struct gt_plan *plan, uint64_t address)
 	if (first == address)
 		return true;
 	code = address - first <= 256 ? gt_scan_code(plan->scan, first, &room) : NULL;
-	return code && room >= address - first &&
+	return code != NULL && room >= address - first &&
 	       nops_at(code, address - first, &covered) == address - first;
 }
 
@@ -139,8 +139,8 @@ static bool plan_prepared(struct gt_plan_work *work)
 	uint64_t address, room;
 	const uint8_t *code = entry_code(work->plan, work->index, &address, &room);
 	const enum gt_plan_way way =
-		code ? prepared_way(work->plan, address, code, room, &covered, &body)
-		     : GT_PLAN_NONE;
+		code != NULL ? prepared_way(work->plan, address, code, room, &covered, &body)
+			     : GT_PLAN_NONE;
 
 	if (way == GT_PLAN_NONE || covered > GT_PLAN_ORIGINAL_MAX ||
 	    !gt_plan_on_one_page(entry->patch_address, GT_JUMP_BYTES))
@@ -164,9 +164,8 @@ static void neutralise(struct gt_plan_work *work)
 	const struct gt_special_site *sites;
 	const uint32_t count = gt_scan_sites(work->plan->scan, function->address,
 					     function->address + function->bytes, &sites);
-	uint32_t i;
 
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_special_site *site = &sites[i];
 		struct gt_plan_extra extra = { .address = site->address, .bytes = site->bytes };
 		const uint64_t offset = site->address - entry->patch_address;
@@ -183,7 +182,7 @@ static void neutralise(struct gt_plan_work *work)
 		}
 		code = gt_scan_code(work->plan->scan, site->address, &room);
 		/* Such a one stays a call, which does no harm. */
-		if (!code || site->bytes < 5 || site->bytes > 6 || room < site->bytes ||
+		if (code == NULL || site->bytes < 5 || site->bytes > 6 || room < site->bytes ||
 		    !gt_plan_on_one_page(site->address, site->bytes))
 			continue;
 		memcpy(extra.original, code, site->bytes);
@@ -200,9 +199,8 @@ static enum gt_plan_prepared prepared_by_calls(struct gt_plan_work *work)
 	const uint32_t count = gt_scan_sites(work->plan->scan, function->address,
 					     function->address + function->bytes, &sites);
 	enum gt_plan_prepared prepared = GT_PREPARED_NONE;
-	uint32_t i;
 
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		if (!sites[i].call)
 			continue;
 		if (sites[i].special == GT_SPECIAL_MCOUNT)
@@ -241,9 +239,7 @@ static bool is_cold_part(struct gt_plan_work *work)
 /* A function has one jump at its entry. */
 static bool is_hooked(const struct gt_plan *plan, uint64_t address)
 {
-	uint32_t i;
-
-	for (i = 0; i < plan->hooked_count; i++)
+	for (uint32_t i = 0; i < plan->hooked_count; i++)
 		if (plan->hooked[i].address == address)
 			return true;
 	return false;
@@ -265,7 +261,7 @@ static int plan_entry(struct gt_plan_work *work)
 	entry->extra_first = plan->extra_count;
 	entry->reason = GT_REASON_NONE;
 	code = entry_code(plan, work->index, &entry->patch_address, &room);
-	if (!code) {
+	if (code == NULL) {
 		entry->reason = GT_REASON_NO_CODE_SECTION;
 		return 0;
 	}
@@ -340,7 +336,7 @@ static int add_patchable(struct gt_plan *plan, uint64_t address)
 		const uint32_t room = plan->patchable_room ? plan->patchable_room * 2 : 256;
 		uint64_t *grown = realloc(plan->patchable, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		plan->patchable = grown;
 		plan->patchable_room = room;
@@ -370,14 +366,15 @@ static int load_patchable(struct gt_plan *plan)
 		gt_object_section_named(plan->object, "__patchable_function_entries");
 	struct patchable_search search = { plan, section };
 	const uint8_t *bytes =
-		section ? gt_object_bytes(plan->object, section->address, section->bytes) : NULL;
-	uint64_t i, address;
+		section != NULL ? gt_object_bytes(plan->object, section->address, section->bytes)
+				: NULL;
+	uint64_t address;
 	int error;
 
-	if (!bytes)
+	if (bytes == NULL)
 		return 0;
 	error = gt_object_each_relocation(plan->object, take_patchable, &search);
-	for (i = 0; !error && i + 8 <= section->bytes; i += 8) {
+	for (uint64_t i = 0; !error && i + 8 <= section->bytes; i += 8) {
 		memcpy(&address, bytes + i, 8);
 		if (address)
 			error = add_patchable(plan, address);
@@ -395,14 +392,14 @@ int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_me
 	int error = GT_ENOMEM;
 
 	*plan = NULL;
-	if (!created)
+	if (created == NULL)
 		goto no_memory;
 	created->object = object;
 	created->prepared = -1;
 	created->cache_fd = -1;
 	created->object_reason = gt_rule_object(object, &created->object_never);
 	created->planned = malloc((count + 1ul) * sizeof(*created->planned));
-	if (!created->planned)
+	if (created->planned == NULL)
 		goto no_memory;
 	memset(created->planned, 0xff, (count + 1ul) * sizeof(*created->planned));
 	if (load_patchable(created) != 0)
@@ -427,7 +424,7 @@ void gt_plan_use_cache(struct gt_plan *plan, const char *directory)
 {
 	char path[4096];
 
-	if (!directory) {
+	if (directory == NULL) {
 		if (gt_plan_cache_directory(path, sizeof(path)))
 			return;
 		directory = path;
@@ -470,7 +467,7 @@ bool gt_plan_blocks_signals(const struct gt_plan *plan)
 
 void gt_plan_destroy(struct gt_plan *plan)
 {
-	if (!plan)
+	if (plan == NULL)
 		return;
 	gt_scan_destroy(plan->scan);
 	free(plan->planned);
@@ -524,14 +521,14 @@ bool gt_plan_reserve(struct gt_plan *plan, uint32_t entries, uint32_t extras)
 		return false;
 	if (entry_room > plan->entry_room) {
 		grown = realloc(plan->entries, entry_room * sizeof(*plan->entries));
-		if (!grown)
+		if (grown == NULL)
 			return false;
 		plan->entries = grown;
 		plan->entry_room = (uint32_t)entry_room;
 	}
 	if (extra_room > plan->extra_room) {
 		grown = realloc(plan->extras, extra_room * sizeof(*plan->extras));
-		if (!grown)
+		if (grown == NULL)
 			return false;
 		plan->extras = grown;
 		plan->extra_room = (uint32_t)extra_room;
@@ -546,7 +543,7 @@ int gt_plan_keep(struct gt_plan *plan, const struct gt_plan_entry *entry,
 		const uint32_t room = plan->entry_room ? plan->entry_room * 2 : 256;
 		struct gt_plan_entry *grown = realloc(plan->entries, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return gt_fail(message, GT_ENOMEM, "no memory for the patch plan");
 		plan->entries = grown;
 		plan->entry_room = room;
@@ -591,23 +588,23 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 	uint64_t *patches = calloc(count + 1ul, sizeof(*patches));
 	bool *reached = calloc(count + 1ul, sizeof(*reached));
 	struct gt_plan_entry *hooked = calloc(count + 1ul, sizeof(*hooked));
-	uint32_t i, index;
+	uint32_t index;
 	int error = GT_ENOMEM;
 
-	if (!patches || !reached || !hooked) {
+	if (patches == NULL || reached == NULL || hooked == NULL) {
 		gt_message_set(message, "no memory for the patch plan");
 		goto done;
 	}
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		uint64_t room;
 		const uint8_t *code = gt_scan_code(plan->scan, addresses[i], &room);
-		const bool marked = code && room > GT_ENDBR64_BYTES &&
+		const bool marked = code != NULL && room > GT_ENDBR64_BYTES &&
 				    memcmp(code, GT_ENDBR64, GT_ENDBR64_BYTES) == 0;
 
 		patches[i] = addresses[i] + (marked ? GT_ENDBR64_BYTES : 0);
 	}
 	error = gt_scan_some(plan->scan, patches, count, reached, message);
-	for (i = 0; !error && i < count; i++) {
+	for (uint32_t i = 0; !error && i < count; i++) {
 		if (gt_object_function_at(plan->object, addresses[i], &index) ||
 		    gt_object_function(plan->object, index)->address != addresses[i]) {
 			memset(&entries[i], 0, sizeof(entries[i]));
@@ -625,7 +622,7 @@ int gt_plan_hooks(struct gt_plan *plan, const uint64_t *addresses, uint32_t coun
 		free(plan->hooked);
 		plan->hooked = hooked;
 		plan->hooked_count = 0;
-		for (i = 0; i < count; i++)
+		for (uint32_t i = 0; i < count; i++)
 			if (entries[i].way != GT_PLAN_NONE)
 				hooked[plan->hooked_count++] = entries[i];
 		hooked = NULL;
@@ -641,7 +638,7 @@ done:
 bool gt_plan_is_prepared(struct gt_plan *plan)
 {
 	const uint32_t count = gt_object_function_count(plan->object);
-	uint32_t i, covered, body, found = 0;
+	uint32_t covered, body, found = 0;
 
 	if (plan->prepared >= 0)
 		return plan->prepared;
@@ -653,11 +650,11 @@ bool gt_plan_is_prepared(struct gt_plan *plan)
 						    gt_scan_has(plan->scan, GT_SPECIAL_CYG_ENTER)));
 	/* Nops that no list names (-mnop-mcount, or a file without sections): one function that
 	 * begins with some may be anybody's assembly. */
-	for (i = 0; i < count && !plan->prepared; i++) {
+	for (uint32_t i = 0; i < count && !plan->prepared; i++) {
 		uint64_t address, room;
 		const uint8_t *code = entry_code(plan, i, &address, &room);
 
-		if (!code ||
+		if (code == NULL ||
 		    prepared_way(plan, address, code, room, &covered, &body) == GT_PLAN_NONE ||
 		    gt_rule_never(plan->object, gt_object_function(plan->object, i)))
 			continue;
@@ -680,7 +677,8 @@ bool gt_plan_may_be_prepared(struct gt_plan *plan, uint32_t index)
 					       gt_scan_has(plan->scan, GT_SPECIAL_CYG_ENTER)))
 		return true;
 	code = entry_code(plan, index, &address, &room);
-	return code && prepared_way(plan, address, code, room, &covered, &body) != GT_PLAN_NONE;
+	return code != NULL &&
+	       prepared_way(plan, address, code, room, &covered, &body) != GT_PLAN_NONE;
 }
 
 const struct gt_plan_extra *gt_plan_extra(const struct gt_plan *plan,

@@ -48,7 +48,7 @@ static int plan_rest(struct gt_plan *plan, uint32_t *again, uint32_t *again_coun
 
 int gt_plan_all(struct gt_plan *plan, struct gt_message *message)
 {
-	uint32_t *again, again_count = 0, i;
+	uint32_t *again, again_count = 0;
 	struct gt_plan_entry entry;
 	int error;
 
@@ -62,14 +62,14 @@ int gt_plan_all(struct gt_plan *plan, struct gt_message *message)
 	if (error)
 		return error;
 	again = malloc((gt_object_function_count(plan->object) + 1ul) * sizeof(*again));
-	if (!again)
+	if (again == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for the patch plan");
-	for (i = 0; i < plan->hooked_count; i++)
+	for (uint32_t i = 0; i < plan->hooked_count; i++)
 		use_entry(plan, &plan->hooked[i]);
-	for (i = 0; i < plan->entry_count; i++)
+	for (uint32_t i = 0; i < plan->entry_count; i++)
 		use_entry(plan, &plan->entries[i]);
 	error = plan_rest(plan, again, &again_count, message);
-	for (i = 0; !error && i < again_count; i++) {
+	for (uint32_t i = 0; !error && i < again_count; i++) {
 		error = gt_plan_one(plan, again[i], true, &entry, message);
 		if (!error)
 			error = gt_plan_keep(plan, &entry, message);

@@ -31,7 +31,7 @@ bool gt_plan_jumps_on(struct gt_plan *plan, uint32_t index)
 	const uint8_t *code = gt_scan_code(plan->scan, function->address, &room);
 	uint32_t at = 0;
 
-	while (code && at < function->bytes && at < room) {
+	while (code != NULL && at < function->bytes && at < room) {
 		struct gt_instruction instruction;
 
 		if (!gt_instruction_decode(code + at, room - at, function->address + at,
@@ -65,11 +65,11 @@ bool gt_plan_is_clone(struct gt_plan *plan, uint32_t index)
 	const uint8_t *code =
 		gt_scan_code(plan->scan, gt_object_function(plan->object, index)->address, &room);
 
-	if (code && has_bytes(code, room, endbr64, sizeof(endbr64))) {
+	if (code != NULL && has_bytes(code, room, endbr64, sizeof(endbr64))) {
 		code += sizeof(endbr64);
 		room -= sizeof(endbr64);
 	}
-	if (!code || has_bytes(code, room, musl, sizeof(musl)))
+	if (code == NULL || has_bytes(code, room, musl, sizeof(musl)))
 		return code != NULL;
 	if (!has_bytes(code, room, glibc, sizeof(glibc)))
 		return false;

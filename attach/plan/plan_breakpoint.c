@@ -36,7 +36,7 @@ static bool loops_to_start(struct gt_plan *plan, const struct gt_object_function
 	uint64_t room, at = 0;
 	const uint8_t *code = gt_scan_code(plan->scan, function->address, &room);
 
-	if (!code)
+	if (code == NULL)
 		return true;
 	if (room > function->bytes)
 		room = function->bytes;
@@ -76,13 +76,13 @@ bool gt_plan_breakpoint(struct gt_plan *plan, struct gt_plan_entry *entry)
 	}
 	made.patch_address = entry->address;
 	code = gt_scan_code(plan->scan, made.patch_address, &room);
-	if (code && room > GT_ENDBR64_BYTES && function->bytes > GT_ENDBR64_BYTES &&
+	if (code != NULL && room > GT_ENDBR64_BYTES && function->bytes > GT_ENDBR64_BYTES &&
 	    memcmp(code, GT_ENDBR64, GT_ENDBR64_BYTES) == 0) {
 		made.patch_address += GT_ENDBR64_BYTES;
 		code += GT_ENDBR64_BYTES;
 		room -= GT_ENDBR64_BYTES;
 	}
-	if (!code || *code == BREAKPOINT ||
+	if (code == NULL || *code == BREAKPOINT ||
 	    !gt_instruction_decode(code, room, made.patch_address, &first) ||
 	    gt_plan_is_taken(plan, made.patch_address, first.bytes))
 		return false;

@@ -112,10 +112,10 @@ static bool make_key(struct gt_plan *plan, uint64_t key[2])
 		const uint8_t *bytes =
 			gt_object_bytes(object, segment->address, segment->file_bytes);
 
-		if (!bytes && segment->file_bytes)
+		if (bytes == NULL && segment->file_bytes)
 			return false;
 		sum_bytes(&sum, segment, sizeof(segment->address));
-		sum_bytes(&sum, bytes ? bytes : (const uint8_t *)"", segment->file_bytes);
+		sum_bytes(&sum, bytes != NULL ? bytes : (const uint8_t *)"", segment->file_bytes);
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		const struct gt_object_function *function = gt_object_function(object, i);
@@ -159,9 +159,10 @@ int gt_plan_cache_directory(char *path, size_t size)
 	int bytes;
 
 	/* The specification of base directories: a relative one is none. */
-	if (cache && *cache == '/' && !is_foreign(cache))
+	if (cache != NULL && *cache == '/' && !is_foreign(cache))
 		bytes = snprintf(path, size, "%s/graftrace/plans", cache);
-	else if (!(cache && *cache == '/') && home && *home == '/' && !is_foreign(home))
+	else if (!(cache != NULL && *cache == '/') && home != NULL && *home == '/' &&
+		 !is_foreign(home))
 		bytes = snprintf(path, size, "%s/.cache/graftrace/plans", home);
 	else
 		return GT_ENOENT;
@@ -218,10 +219,10 @@ static int open_directory(const char *path)
 		return -1;
 	}
 	strcpy(part, path);
-	for (name = strtok_r(part, "/", &rest); name && fd >= 0;) {
+	for (name = strtok_r(part, "/", &rest); name != NULL && fd >= 0;) {
 		char *next = strtok_r(NULL, "/", &rest);
 
-		fd = enter(fd, name, !next);
+		fd = enter(fd, name, next == NULL);
 		name = next;
 	}
 	return fd;
@@ -257,7 +258,7 @@ static const uint8_t *code_at(struct gt_plan *plan, uint64_t address, uint64_t b
 	uint64_t room;
 	const uint8_t *code = gt_scan_code(plan->scan, address, &room);
 
-	return code && room >= bytes ? code : NULL;
+	return code != NULL && room >= bytes ? code : NULL;
 }
 
 static bool take_extra(struct gt_plan *plan, struct content *content,
@@ -270,13 +271,13 @@ static bool take_extra(struct gt_plan *plan, struct content *content,
 	uint32_t bytes;
 	bool block;
 
-	if (!raw)
+	if (raw == NULL)
 		return false;
 	memcpy(&from, raw, sizeof(from));
 	block = from.kind == GT_EXTRA_BLOCK;
 	bytes = block ? from.covered : from.bytes;
 	code = code_at(plan, from.address, bytes);
-	if (!code || from.kind > GT_EXTRA_BLOCK || bytes > GT_PLAN_ORIGINAL_MAX ||
+	if (code == NULL || from.kind > GT_EXTRA_BLOCK || bytes > GT_PLAN_ORIGINAL_MAX ||
 	    (block ? from.covered < 10 : from.covered || from.bytes < 2 || from.bytes > 8) ||
 	    ((from.kind == GT_EXTRA_JUMP || from.kind == GT_EXTRA_STUB || block) &&
 	     from.bytes != 5) ||
@@ -329,14 +330,14 @@ static bool take_entry(struct gt_plan *plan, uint32_t index, const struct gt_cac
 	if (entry->way == GT_PLAN_NONE)
 		return true;
 	code = code_at(plan, entry->patch_address, entry->covered_bytes);
-	if (!code || entry->patch_bytes != (entry->way == GT_PLAN_SHORT ? 2 : 5) ||
+	if (code == NULL || entry->patch_bytes != (entry->way == GT_PLAN_SHORT ? 2 : 5) ||
 	    entry->covered_bytes < entry->patch_bytes)
 		return false;
 	memcpy(entry->original, code, entry->covered_bytes);
 	if (gt_plan_jump(plan, entry, 0, entry->patch_address + 4096, jump))
 		return false;
 	if (entry->way == GT_PLAN_NOPS || entry->way == GT_PLAN_FENTRY)
-		return !entry->moved_bytes_max && code_at(plan, entry->body, 1) &&
+		return !entry->moved_bytes_max && code_at(plan, entry->body, 1) != NULL &&
 		       entry->body - entry->patch_address <= 256;
 	/* Whoever makes room for the moved code relies on its length. */
 	return !entry->body && gt_plan_move(plan, entry, 0, entry->patch_address + 4096, moved,
@@ -362,7 +363,8 @@ bool gt_plan_cache_take(struct gt_plan *plan, const uint8_t *bytes, size_t size,
 		return false;
 	entries = take(&content, (size_t)count * sizeof(struct gt_cache_entry));
 	extras = content;
-	if (!entries || !take(&content, (size_t)header.extras * sizeof(struct gt_cache_extra)))
+	if (entries == NULL ||
+	    take(&content, (size_t)header.extras * sizeof(struct gt_cache_extra)) == NULL)
 		return false;
 	extras.left -= content.left;
 	if (content.left)
@@ -397,7 +399,7 @@ static uint8_t *read_whole(int fd, size_t bytes)
 	uint8_t *content = malloc(bytes + 1);
 	size_t done = 0;
 
-	while (content && done < bytes) {
+	while (content != NULL && done < bytes) {
 		const ssize_t got = pread(fd, content + done, bytes - done, (off_t)done);
 
 		if (got < 0 && errno == EINTR)
@@ -419,7 +421,7 @@ bool gt_plan_cache_load(struct gt_plan *plan)
 	char name[64];
 	int fd;
 
-	if (!plan->cache)
+	if (plan->cache == NULL)
 		return false;
 	/* What is planned before the rest is known by its index only: all or nothing again. */
 	if (gt_scan_code_bytes(plan->scan) < WORTH_BYTES || !make_key(plan, plan->cache_key)) {
@@ -437,7 +439,7 @@ bool gt_plan_cache_load(struct gt_plan *plan)
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
 	    !(status.st_mode & 022) && status.st_size > 0 && (uint64_t)status.st_size <= FILE_MAX)
 		content = read_whole(fd, (size_t)status.st_size);
-	found = content &&
+	found = content != NULL &&
 		gt_plan_cache_take(plan, content, (size_t)status.st_size, plan->cache_key);
 	free(content);
 	if (found)
@@ -480,9 +482,9 @@ static void make_room(int directory)
 	struct dirent *entry;
 	struct stat status;
 
-	if (fd >= 0 && !stream)
+	if (fd >= 0 && stream == NULL)
 		close(fd);
-	while (stream && (entry = readdir(stream))) {
+	while (stream != NULL && (entry = readdir(stream)) != NULL) {
 		const bool scratch = has_ending(entry->d_name, SCRATCH_ENDING);
 
 		if ((!scratch && !has_ending(entry->d_name, NAME_ENDING)) ||
@@ -497,7 +499,7 @@ static void make_room(int directory)
 		if (count == room) {
 			struct aged *grown = realloc(list, (room + 256) * sizeof(*list));
 
-			if (!grown)
+			if (grown == NULL)
 				break;
 			list = grown;
 			room += 256;
@@ -508,7 +510,7 @@ static void make_room(int directory)
 			(int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
 		total += list[count++].bytes;
 	}
-	if (stream)
+	if (stream != NULL)
 		closedir(stream);
 	if (total > CACHE_MAX) {
 		qsort(list, count, sizeof(*list), by_age);
@@ -616,10 +618,10 @@ void gt_plan_cache_store(struct gt_plan *plan)
 	size_t room = sizeof(header) + (size_t)count * sizeof(struct gt_cache_entry) +
 		      (size_t)plan->extra_count * sizeof(struct gt_cache_extra);
 
-	if (!plan->cache || plan->cache_fd < 0 || room > FILE_MAX)
+	if (plan->cache == NULL || plan->cache_fd < 0 || room > FILE_MAX)
 		return;
 	output.bytes = malloc(room);
-	if (!output.bytes)
+	if (output.bytes == NULL)
 		return;
 	output.used = sizeof(header);
 	memcpy(header.magic, GT_CACHE_MAGIC, sizeof(GT_CACHE_MAGIC));

@@ -19,7 +19,7 @@ static bool ends_for_good(struct gt_plan *plan, const struct gt_object_function 
 	struct gt_instruction instruction = { .kind = GT_INSTRUCTION_OTHER };
 	uint32_t at = 0;
 
-	if (!code || room < function->bytes)
+	if (code == NULL || room < function->bytes)
 		return false;
 	while (at < function->bytes) {
 		if (!gt_instruction_decode(code + at, function->bytes - at, function->address + at,
@@ -40,7 +40,7 @@ static uint64_t padding_at(struct gt_plan *plan, uint64_t address, uint64_t limi
 	const uint8_t *code = gt_scan_code(plan->scan, address, &room);
 	struct gt_instruction instruction;
 
-	if (!code)
+	if (code == NULL)
 		return 0;
 	if (limit - address < room)
 		room = limit - address;
@@ -63,7 +63,7 @@ static uint64_t gap_behind(struct gt_plan *plan, uint32_t index, uint64_t *start
 	const struct gt_object_function *next = gt_object_function(plan->object, index + 1);
 
 	*start = function->address + function->bytes;
-	return padding_at(plan, *start, next ? next->address : *start + 64);
+	return padding_at(plan, *start, next != NULL ? next->address : *start + 64);
 }
 
 /* Whether an island of `bytes` at `address` is written no later than the short jump to it. */
@@ -86,7 +86,7 @@ static uint64_t find_padding(struct gt_plan_work *work, uint64_t from, enum gt_p
 	low = low > 0 ? low - 1 : 0;
 	for (uint32_t high = low; high < count; high++) {
 		const struct gt_object_function *function = gt_object_function(plan->object, high);
-		uint64_t at, start, bytes;
+		uint64_t start, bytes;
 
 		if (function->address > from + 127)
 			break;
@@ -96,7 +96,7 @@ static uint64_t find_padding(struct gt_plan_work *work, uint64_t from, enum gt_p
 		if (bytes < GT_JUMP_BYTES || start > from + 127 || start + bytes + 128 < from ||
 		    !ends_for_good(plan, function))
 			continue;
-		for (at = start; at + GT_JUMP_BYTES <= start + bytes; at++) {
+		for (uint64_t at = start; at + GT_JUMP_BYTES <= start + bytes; at++) {
 			const int64_t distance = (int64_t)(at - from);
 
 			if (distance < INT8_MIN || distance > INT8_MAX ||
@@ -126,7 +126,7 @@ static bool take_place(struct gt_plan_work *work, uint64_t address, enum gt_plan
 	uint64_t room;
 	const uint8_t *code = gt_scan_code(work->plan->scan, address, &room);
 
-	if (!code || room < GT_JUMP_BYTES)
+	if (code == NULL || room < GT_JUMP_BYTES)
 		return false;
 	memcpy(extra.original, code, GT_JUMP_BYTES);
 	if (!gt_plan_add_extra(work, &extra))
@@ -163,7 +163,7 @@ static bool stroll_begin(struct stroll *stroll, struct gt_plan *plan,
 	stroll->code = gt_scan_code(plan->scan, function->address, &room);
 	stroll->start = stroll->at = function->address;
 	stroll->end = function->address + (function->bytes < room ? function->bytes : room);
-	return stroll->code && function->flags & GT_FUNCTION_SIZED;
+	return stroll->code != NULL && function->flags & GT_FUNCTION_SIZED;
 }
 
 /* An address that the code takes may be one of data; one that stands in the data is a function's,
@@ -315,7 +315,7 @@ static uint64_t take_block(struct gt_plan_work *work, uint64_t from, enum gt_pla
 			extra.address = block_in(work, function, from, kind, &extra.covered);
 	}
 	code = extra.address ? gt_scan_code(plan->scan, extra.address, &room) : NULL;
-	if (!code || room < extra.covered)
+	if (code == NULL || room < extra.covered)
 		return 0;
 	memcpy(extra.original, code, extra.covered);
 	if (!gt_plan_add_extra(work, &extra))

@@ -263,7 +263,7 @@ static void emit_all(const struct gt_plan *plan, const struct gt_plan_entry *ent
 
 	emit_piece(output, &piece);
 	map->block_count = 0;
-	for (uint32_t i = 0; plan && i < entry->extra_count; i++) {
+	for (uint32_t i = 0; plan != NULL && i < entry->extra_count; i++) {
 		const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
 		struct gt_plan_block_map *block = &map->block[map->block_count];
 
@@ -292,7 +292,7 @@ int gt_plan_move(const struct gt_plan *plan, const struct gt_plan_entry *entry, 
 	if (entry->way != GT_PLAN_MOVED && entry->way != GT_PLAN_PADDING &&
 	    entry->way != GT_PLAN_SHORT && entry->way != GT_PLAN_BREAKPOINT)
 		return GT_EINVAL;
-	map = map ? map : &own;
+	map = map != NULL ? map : &own;
 	memset(map->offset, 0xff, sizeof(map->offset));
 	for (uint32_t i = 0; i < GT_PLAN_BLOCKS_MAX; i++)
 		memset(map->block[i].offset, 0xff, sizeof(map->block[i].offset));
@@ -349,7 +349,7 @@ int gt_plan_jump(const struct gt_plan *plan, const struct gt_plan_entry *entry, 
 	for (uint32_t i = 0; i < entry->extra_count; i++) {
 		const struct gt_plan_extra *extra = gt_plan_extra(plan, entry, i);
 
-		if (extra && extra->kind == GT_EXTRA_STUB) {
+		if (extra != NULL && extra->kind == GT_EXTRA_STUB) {
 			out[0] = 0xeb;
 			out[1] = (uint8_t)(extra->address - (entry->patch_address + 2));
 			return 0;

@@ -101,7 +101,7 @@ static bool redirect(struct gt_plan_work *work, const struct gt_inward_jump *jum
 	const uint8_t *code = gt_scan_code(plan->scan, jump->address, &room);
 
 	/* What is decoded as a jump, but is data, must not be written to. */
-	if (!code || room < jump->bytes || jump->bytes > sizeof(extra.replacement) ||
+	if (code == NULL || room < jump->bytes || jump->bytes > sizeof(extra.replacement) ||
 	    gt_scan_marks_of(plan->scan, jump->address, jump->bytes) & GT_MARK_USED ||
 	    !gt_plan_is_code(plan, jump->address))
 		return false;
@@ -252,7 +252,7 @@ static enum gt_plan_reason plan_moved_here(struct gt_plan_work *work)
 	const uint8_t *code = gt_scan_code(work->plan->scan, entry->patch_address, &room);
 	enum gt_plan_reason reason;
 
-	if (!code || entry->patch_address >= function->address + function->bytes)
+	if (code == NULL || entry->patch_address >= function->address + function->bytes)
 		return GT_REASON_NO_ROOM;
 	cover_bytes(work, code, room, GT_JUMP_BYTES, &cover);
 	if (cover.reason)

@@ -157,7 +157,7 @@ static void plan_probe(struct gt_plan *plan, uint64_t address, bool anywhere,
 	/* entry->address stays 0: no jump leads to a start that would have to be led elsewhere. */
 	*entry = (struct gt_plan_entry){ .patch_address = address };
 	code = gt_scan_code(plan->scan, address, &room);
-	if (!code || gt_object_function_at(plan->object, address, &entry->function)) {
+	if (code == NULL || gt_object_function_at(plan->object, address, &entry->function)) {
 		entry->reason = GT_REASON_UNKNOWN;
 		return;
 	}

@@ -85,17 +85,17 @@ static bool is_without_stack(const struct place *place)
 	const uint64_t from = place->at >= 24 ? place->at - 24 : 0;
 	const uint64_t end = place->end - place->at < 24 ? place->end : place->at + 24;
 	const uint8_t *first = memmem(place->code + from, end - from, unmap, sizeof(unmap));
-	const uint8_t *then =
-		first ? memmem(first, (size_t)(place->code + end - first), leave, sizeof(leave))
-		      : NULL;
+	const uint8_t *then = first != NULL ? memmem(first, (size_t)(place->code + end - first),
+						     leave, sizeof(leave))
+					    : NULL;
 
-	return then && (first + sizeof(unmap) - SYSCALL_BYTES == place->code + place->at ||
-			then + sizeof(leave) - SYSCALL_BYTES == place->code + place->at);
+	return then != NULL && (first + sizeof(unmap) - SYSCALL_BYTES == place->code + place->at ||
+				then + sizeof(leave) - SYSCALL_BYTES == place->code + place->at);
 }
 
 static bool is_static_program(const struct gt_object *object)
 {
-	return gt_object_is_program(object) && !gt_object_interpreter(object);
+	return gt_object_is_program(object) && gt_object_interpreter(object) == NULL;
 }
 
 /* mov $number,%eax; syscall; ret: it makes one call, and none that the agent has to be told of before. */
@@ -275,8 +275,8 @@ static void add_place(struct finder *finder, struct place *place)
 		const uint32_t room = finder->room ? finder->room * 2 : 64;
 		void *grown = realloc(finder->entries, room * sizeof(*finder->entries));
 
-		finder->no_memory = finder->no_memory || !grown;
-		if (!grown)
+		finder->no_memory = finder->no_memory || grown == NULL;
+		if (grown == NULL)
 			return;
 		finder->entries = grown;
 		finder->room = room;
@@ -324,7 +324,8 @@ static bool find_in(struct finder *finder, uint32_t index, bool look)
 		return false;
 	place.code = gt_scan_code(plan->scan, function->address, &place.room);
 	place.end = place.room < function->bytes ? place.room : function->bytes;
-	if (!place.code || !memmem(place.code, place.end, syscall_bytes, SYSCALL_BYTES))
+	if (place.code == NULL ||
+	    memmem(place.code, place.end, syscall_bytes, SYSCALL_BYTES) == NULL)
 		return false;
 	while (place.at < place.end &&
 	       gt_instruction_decode(place.code + place.at, place.end - place.at,

@@ -39,7 +39,7 @@ static bool has_candidate(const uint8_t *code, uint64_t bytes)
 
 	while (end - at >= 3) {
 		at = memchr(at, RET_TAKES_OPCODE, (size_t)(end - at) - 2);
-		if (!at)
+		if (at == NULL)
 			return false;
 		if (is_plausible(at))
 			return true;
@@ -58,7 +58,7 @@ static bool any_instruction(struct gt_scan *scan, const struct gt_object_functio
 	const uint8_t *code = code_of(scan, function, &room);
 	struct gt_instruction instruction;
 
-	while (code && at < room) {
+	while (code != NULL && at < room) {
 		if (!gt_instruction_decode(code + at, room - at, function->address + at,
 					   &instruction)) {
 			at++;
@@ -110,12 +110,12 @@ static void find(struct gt_returns *returns, struct gt_scan *scan)
 		/* V8's, which only its own machine code jumps to. */
 		if (strncmp(function->name, "Builtins_", 9) == 0)
 			continue;
-		if (!code || !has_candidate(code, room) ||
+		if (code == NULL || !has_candidate(code, room) ||
 		    !any_instruction(scan, function, takes_itself, NULL))
 			continue;
-		if (!returns->takes)
+		if (returns->takes == NULL)
 			returns->takes = calloc(1, count);
-		if (!returns->takes)
+		if (returns->takes == NULL)
 			return;
 		returns->takes[i] = 1;
 		grown = true;
@@ -142,7 +142,7 @@ bool gt_returns_take(struct gt_returns *returns, struct gt_scan *scan,
 
 	if (!returns->ready)
 		find(returns, scan);
-	return returns->takes &&
+	return returns->takes != NULL &&
 	       gt_object_function_at(gt_scan_object(scan), function->address, &index) == 0 &&
 	       returns->takes[index];
 }

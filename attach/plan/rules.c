@@ -149,7 +149,7 @@ enum gt_plan_reason gt_rule_entry_only(const struct gt_object_function *function
 	 * given the address of its own return slot. */
 	if (strncmp(name, "Builtins_", 9) == 0)
 		return GT_REASON_V8_BUILTIN;
-	if (strncmp(name, "_ZN2v8", 6) == 0 && strstr(name, "CheckStackGuardState"))
+	if (strncmp(name, "_ZN2v8", 6) == 0 && strstr(name, "CheckStackGuardState") != NULL)
 		return GT_REASON_V8_GUARD;
 	for (uint32_t i = 0; i < sizeof(entry_only_names) / sizeof(*entry_only_names); i++)
 		if (*name == *entry_only_names[i].name &&
@@ -173,8 +173,8 @@ static int find_engine(void *data, const struct gt_object_symbol *symbol)
 
 static bool is_go(const struct gt_object *object)
 {
-	return gt_object_section_named(object, ".gopclntab") ||
-	       gt_object_section_named(object, ".note.go.buildid");
+	return gt_object_section_named(object, ".gopclntab") != NULL ||
+	       gt_object_section_named(object, ".note.go.buildid") != NULL;
 }
 
 enum gt_plan_reason gt_rule_entries_only(const struct gt_object *object)
@@ -194,7 +194,7 @@ enum gt_plan_reason gt_rule_entries_only(const struct gt_object *object)
 	};
 	uint64_t address;
 
-	for (size_t i = 0; object && i < sizeof(libraries) / sizeof(*libraries); i++)
+	for (size_t i = 0; object != NULL && i < sizeof(libraries) / sizeof(*libraries); i++)
 		if (gt_object_symbol(object, libraries[i].symbol, &address) == 0 && address)
 			return libraries[i].reason;
 	return GT_REASON_NONE;
@@ -204,7 +204,7 @@ enum gt_plan_reason gt_rule_checks_mappings(const struct gt_object *object)
 {
 	uint64_t address;
 
-	if (object && gt_object_symbol(object, "__tsan_init", &address) == 0 && address)
+	if (object != NULL && gt_object_symbol(object, "__tsan_init", &address) == 0 && address)
 		return GT_REASON_THREAD_SANITIZER;
 	return GT_REASON_NONE;
 }
@@ -218,7 +218,7 @@ static bool is_without_unwinder(const struct gt_object *object)
 	uint64_t address;
 
 	return gt_object_catches(object) && gt_object_is_program(object) &&
-	       !gt_object_interpreter(object) && gt_object_needed_count(object) == 0 &&
+	       gt_object_interpreter(object) == NULL && gt_object_needed_count(object) == 0 &&
 	       gt_object_symbol(object, "_dl_find_object", &address) != 0 &&
 	       gt_object_symbol(object, "dl_iterate_phdr", &address) != 0;
 }
@@ -260,7 +260,7 @@ uint64_t gt_rule_resolver(struct gt_scan *scan, const struct gt_object *object)
 		const uint8_t *code = gt_scan_code(scan, address, &room);
 		struct gt_instruction instruction;
 
-		if (!code || !gt_instruction_decode(code, room, address, &instruction))
+		if (code == NULL || !gt_instruction_decode(code, room, address, &instruction))
 			return 0;
 		if (instruction.bytes == 7 && memcmp(code, store, sizeof(store)) == 0)
 			return instruction.rip_target;
@@ -282,7 +282,8 @@ const char *gt_rule_refused(const struct gt_object *object)
 	const char *path = gt_object_path(object), *slash = strrchr(path, '/');
 	uint64_t address;
 
-	if (strcmp(slash ? slash + 1 : path, "valgrind") == 0 || strstr(path, "/valgrind/"))
+	if (strcmp(slash != NULL ? slash + 1 : path, "valgrind") == 0 ||
+	    strstr(path, "/valgrind/") != NULL)
 		return "belongs to Valgrind, which executes a translation of a program's code: "
 		       "trace the program without";
 	if (gt_object_symbol(object, "__msan_init", &address) == 0 && address)
@@ -402,7 +403,7 @@ static enum gt_plan_reason look_behind_jump(struct gt_scan *scan, uint64_t targe
 		const uint8_t *code = gt_scan_code(scan, target, &room);
 		enum gt_plan_reason reason;
 
-		if (!code || !gt_instruction_decode(code, room, target, &instruction))
+		if (code == NULL || !gt_instruction_decode(code, room, target, &instruction))
 			return GT_REASON_NONE;
 		reason = look_at_operands(&walk, &instruction);
 		if (reason && is_for_tsan(scan, target, code, (uint32_t)(room < 256 ? room : 256)))
@@ -446,12 +447,12 @@ enum gt_plan_reason gt_rule_code(struct gt_scan *scan, const struct gt_object_fu
 	const uint8_t *code = gt_scan_code(scan, function->address, &room);
 	uint32_t at = 0;
 
-	if (!code || room < bytes)
+	if (code == NULL || room < bytes)
 		return GT_REASON_NONE;
 	if (scratch->room < bytes) {
 		int32_t *grown = realloc(scratch->depths, (size_t)bytes * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_REASON_NONE;
 		scratch->depths = grown;
 		scratch->room = bytes;

@@ -11,10 +11,10 @@ static int add_range(struct gt_scan *scan, uint64_t start, uint64_t bytes)
 	struct gt_scan_range *grown;
 	const uint8_t *code = bytes ? gt_object_bytes(scan->object, start, bytes) : NULL;
 
-	if (!code)
+	if (code == NULL)
 		return 0;
 	grown = realloc(scan->ranges, (scan->range_count + 1) * sizeof(*grown));
-	if (!grown)
+	if (grown == NULL)
 		return GT_ENOMEM;
 	scan->ranges = grown;
 	/* Sections of one file may stand in any order, and overlap in a broken one. */
@@ -38,7 +38,7 @@ int gt_scan_create(struct gt_object *object, struct gt_scan **scan, struct gt_me
 	int error = GT_ENOMEM;
 
 	*scan = NULL;
-	if (!created)
+	if (created == NULL)
 		goto no_memory;
 	created->object = object;
 	for (uint32_t i = 0; i < gt_object_section_count(object); i++) {
@@ -70,7 +70,7 @@ no_memory:
 
 void gt_scan_destroy(struct gt_scan *scan)
 {
-	if (!scan)
+	if (scan == NULL)
 		return;
 	for (uint32_t i = 0; i < scan->range_count; i++)
 		free(scan->ranges[i].marks);
@@ -107,8 +107,8 @@ const uint8_t *gt_scan_code(struct gt_scan *scan, uint64_t address, uint64_t *ro
 {
 	const struct gt_scan_range *range = gt_scan_range_at(scan, address);
 
-	*room = range ? range->end - address : 0;
-	return range ? range->code + (address - range->start) : NULL;
+	*room = range != NULL ? range->end - address : 0;
+	return range != NULL ? range->code + (address - range->start) : NULL;
 }
 
 const struct gt_object_function *gt_scan_function_before(const struct gt_object *object,
@@ -131,7 +131,7 @@ uint8_t gt_scan_marks(const struct gt_scan *scan, uint64_t address)
 {
 	const struct gt_scan_range *range = gt_scan_range_at(scan, address);
 
-	return range && range->marks ? range->marks[address - range->start] : 0;
+	return range != NULL && range->marks != NULL ? range->marks[address - range->start] : 0;
 }
 
 uint8_t gt_scan_marks_of(const struct gt_scan *scan, uint64_t address, uint64_t bytes)
@@ -139,7 +139,8 @@ uint8_t gt_scan_marks_of(const struct gt_scan *scan, uint64_t address, uint64_t 
 	const struct gt_scan_range *range = gt_scan_range_at(scan, address);
 	uint8_t marks = 0;
 
-	for (uint64_t i = 0; range && range->marks && i < bytes && address + i < range->end; i++)
+	for (uint64_t i = 0;
+	     range != NULL && range->marks != NULL && i < bytes && address + i < range->end; i++)
 		marks |= range->marks[address - range->start + i];
 	return marks;
 }
@@ -160,7 +161,7 @@ void gt_scan_give_back(struct gt_scan *scan, uint64_t address, uint64_t bytes)
 	for (uint64_t i = 0; i < bytes; i++) {
 		const struct gt_scan_range *range = gt_scan_range_at(scan, address + i);
 
-		if (range && range->marks)
+		if (range != NULL && range->marks != NULL)
 			range->marks[address + i - range->start] &= (uint8_t)~GT_MARK_USED;
 	}
 }

@@ -51,7 +51,7 @@ static inline bool gt_scan_push(struct gt_scan *scan, struct gt_scan_list *list,
 		const uint32_t room = list->room ? list->room * 2 : 64;
 		void *grown = realloc(list->items, room * bytes);
 
-		if (!grown) {
+		if (grown == NULL) {
 			scan->no_memory = true;
 			return false;
 		}
@@ -83,7 +83,7 @@ static inline void gt_scan_mark(struct gt_scan *scan, uint64_t address, uint8_t 
 {
 	struct gt_scan_range *range = gt_scan_range_at(scan, address);
 
-	if (range && range->marks)
+	if (range != NULL && range->marks != NULL)
 		range->marks[address - range->start] |= marks;
 }
 

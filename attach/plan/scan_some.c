@@ -11,7 +11,7 @@ static bool known_start(const struct gt_scan *scan, uint64_t address, uint64_t *
 {
 	const struct gt_object_function *function = gt_scan_function_before(scan->object, address);
 
-	if (!function)
+	if (function == NULL)
 		return false;
 	*start = address - function->address < function->bytes
 			 ? function->address
@@ -31,7 +31,7 @@ static bool is_branch(struct gt_scan *scan, uint64_t address, uint64_t target)
 	for (; at <= address; at += instruction.bytes) {
 		const uint8_t *code = gt_scan_code(scan, at, &room);
 
-		if (!code || !gt_instruction_decode(code, room, at, &instruction))
+		if (code == NULL || !gt_instruction_decode(code, room, at, &instruction))
 			return true;
 		if (instruction.target_bytes && instruction.target == target &&
 		    address < at + instruction.bytes)
@@ -69,7 +69,7 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 	}
 	/* A bit for each 16 bytes: nearly all displacements are turned away by it. */
 	filter = calloc(1, (high - low) / 128 + 2);
-	if (!filter)
+	if (filter == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory to look through the code");
 	for (uint32_t i = 0; i < count; i++)
 		for (uint64_t at = addresses[i] + 1; at < addresses[i] + 5; at++)
@@ -77,9 +77,8 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 	for (uint32_t i = 0; i < scan->range_count; i++) {
 		const struct gt_scan_range *range = &scan->ranges[i];
 		const uint64_t bytes = range->end - range->start;
-		uint64_t o;
 
-		for (o = 1; o + 4 <= bytes; o++) {
+		for (uint64_t o = 1; o + 4 <= bytes; o++) {
 			const uint64_t base = range->start + o;
 			uint64_t target;
 			int32_t offset;
@@ -104,7 +103,7 @@ int gt_scan_some(struct gt_scan *scan, const uint64_t *addresses, uint32_t count
 			uint64_t room, target;
 			const uint8_t *code = gt_scan_code(scan, at, &room);
 
-			if (!code || room < 2 ||
+			if (code == NULL || room < 2 ||
 			    !((code[0] & 0xf0) == 0x70 || code[0] == 0xeb ||
 			      (code[0] & 0xfc) == 0xe0))
 				continue;

@@ -67,7 +67,8 @@ static bool is_empty(struct gt_object *object, uint64_t address)
 	const uint8_t *code = gt_object_bytes(object, address, 1);
 	const uint8_t *more = gt_object_bytes(object, address, 5);
 
-	return (code && *code == 0xc3) || (more && memcmp(more, "\xf3\x0f\x1e\xfa\xc3", 5) == 0);
+	return (code != NULL && *code == 0xc3) ||
+	       (more != NULL && memcmp(more, "\xf3\x0f\x1e\xfa\xc3", 5) == 0);
 }
 
 static int take_function(void *data, const struct gt_object_symbol *symbol)
@@ -116,7 +117,7 @@ static enum gt_special find_slot(const struct gt_scan_list *list, uint64_t addre
 		list->count ? bsearch(&key, list->items, list->count, sizeof(key), compare_slots)
 			    : NULL;
 
-	return found ? (enum gt_special)found->special : GT_SPECIAL_NONE;
+	return found != NULL ? (enum gt_special)found->special : GT_SPECIAL_NONE;
 }
 
 enum gt_special gt_scan_special(struct gt_scan *scan, const struct gt_instruction *instruction)
@@ -140,7 +141,7 @@ enum gt_special gt_scan_special(struct gt_scan *scan, const struct gt_instructio
 	}
 	/* A linkage stub: [endbr64] [bnd] jmp *slot(%rip) */
 	code = scan->slots.count ? gt_scan_code(scan, target, &room) : NULL;
-	if (!code || room < 11)
+	if (code == NULL || room < 11)
 		return GT_SPECIAL_NONE;
 	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) {
 		code += 4;

@@ -32,7 +32,7 @@ static void note_inward(struct gt_scan *scan, const struct current *current, uin
 			gt_scan_function_before(scan->object, target);
 
 		/* To its first byte is a call in tail position. */
-		if (!function || function->address == target)
+		if (function == NULL || function->address == target)
 			return;
 		start = function->address;
 	}
@@ -85,7 +85,7 @@ static void note_instruction(struct gt_scan *scan, const struct current *current
 			note_special(scan, address, instruction);
 	}
 	if (instruction->rip_offset) {
-		if (gt_scan_range_at(scan, instruction->rip_target))
+		if (gt_scan_range_at(scan, instruction->rip_target) != NULL)
 			gt_scan_mark(scan, instruction->rip_target, GT_MARK_POINTED);
 		else if (instruction->is_lea)
 			gt_scan_push(scan, &scan->tables, &instruction->rip_target,
@@ -167,10 +167,10 @@ static uint32_t follow_table(struct gt_scan *scan, uint64_t table, uint64_t end,
 		const uint8_t *bytes = gt_object_bytes(scan->object, table + count * 4ull, 4);
 		int32_t offset;
 
-		if (!bytes)
+		if (bytes == NULL)
 			break;
 		memcpy(&offset, bytes, 4);
-		if (!gt_scan_range_at(scan, table + (uint64_t)(int64_t)offset))
+		if (gt_scan_range_at(scan, table + (uint64_t)(int64_t)offset) == NULL)
 			break;
 		if (marks)
 			gt_scan_mark(scan, table + (uint64_t)(int64_t)offset, GT_MARK_TABLE);
@@ -208,12 +208,11 @@ static void scan_data(struct gt_scan *scan)
 		const struct gt_object_segment *segment = gt_object_segment(scan->object, i);
 		const uint64_t skip = -segment->address & 7;
 		const uint8_t *bytes;
-		uint64_t at;
 
 		if (segment->execute || segment->file_bytes <= skip)
 			continue;
 		bytes = gt_object_bytes(scan->object, segment->address, segment->file_bytes);
-		for (at = skip; bytes && at + 8 <= segment->file_bytes; at += 8) {
+		for (uint64_t at = skip; bytes != NULL && at + 8 <= segment->file_bytes; at += 8) {
 			uint64_t value;
 
 			memcpy(&value, bytes + at, 8);
@@ -241,9 +240,9 @@ int gt_scan_all(struct gt_scan *scan, struct gt_message *message)
 	for (uint32_t i = 0; i < scan->range_count; i++) {
 		struct gt_scan_range *range = &scan->ranges[i];
 
-		if (!range->marks)
+		if (range->marks == NULL)
 			range->marks = calloc(1, range->end - range->start);
-		scan->no_memory = scan->no_memory || !range->marks;
+		scan->no_memory = scan->no_memory || range->marks == NULL;
 	}
 	if (!scan->no_memory) {
 		for (uint32_t i = 0; i < scan->range_count; i++)

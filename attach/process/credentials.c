@@ -21,7 +21,7 @@ static bool parse_numbers(const char *status, const char *name, uint32_t *number
 	const char *at = strstr(status, name);
 	char *end;
 
-	if (!at)
+	if (at == NULL)
 		return false;
 	at += strlen(name);
 	for (size_t i = 0; i < count; i++, at = end) {
@@ -37,15 +37,15 @@ static bool parse_groups(const char *status, struct gt_credentials *credentials)
 	const char *at = strstr(status, "\nGroups:"), *line;
 	char *end;
 
-	if (!at)
+	if (at == NULL)
 		return false;
 	at += sizeof("\nGroups:") - 1;
 	line = strchr(at, '\n');
-	if (!line)
+	if (line == NULL)
 		return false;
 	/* A number and a blank are two bytes at least. */
 	credentials->groups = calloc((size_t)(line - at) / 2 + 1, sizeof(uint32_t));
-	if (!credentials->groups)
+	if (credentials->groups == NULL)
 		return false;
 	while (at < line) {
 		unsigned long group = strtoul(at, &end, 10);
@@ -63,7 +63,7 @@ bool gt_credentials_parse(const char *status, struct gt_credentials *credentials
 	const char *capabilities = strstr(status, "\nCapPrm:");
 
 	*credentials = (struct gt_credentials){ 0 };
-	if (!capabilities || !parse_numbers(status, "\nUid:", credentials->uids, 4) ||
+	if (capabilities == NULL || !parse_numbers(status, "\nUid:", credentials->uids, 4) ||
 	    !parse_numbers(status, "\nGid:", credentials->gids, 4) ||
 	    !parse_groups(status, credentials))
 		return false;
@@ -76,7 +76,7 @@ static int read_status(pid_t pid, size_t room, struct gt_credentials *credential
 	char *text = malloc(room);
 	int error = GT_EGONE;
 
-	if (!text)
+	if (text == NULL)
 		return GT_ENOMEM;
 	if (gt_proc_read(text, room, "/proc/%d/status", (int)pid)) {
 		if (strlen(text) == room - 1 && room < STATUS_MOST)

@@ -40,7 +40,7 @@ const char *gt_proc_stat(char *text, size_t size, pid_t pid, pid_t tid)
 		  : gt_proc_read(text, size, "/proc/%d/stat", (int)pid)))
 		return NULL;
 	name_end = strrchr(text, ')'); /* the name may hold anything */
-	return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
+	return name_end != NULL && name_end[1] == ' ' ? name_end + 2 : NULL;
 }
 
 DIR *gt_proc_numbers(pid_t pid)
@@ -57,7 +57,7 @@ pid_t gt_proc_next(DIR *numbers)
 	struct dirent *entry;
 	pid_t number = 0;
 
-	while (number <= 0 && (entry = readdir(numbers))) {
+	while (number <= 0 && (entry = readdir(numbers)) != NULL) {
 		char *end;
 
 		number = (pid_t)strtol(entry->d_name, &end, 10);
@@ -74,7 +74,7 @@ long gt_proc_field(const char *text, const char *name)
 
 	while (strncmp(line, name, length) != 0 || line[length] != ':') {
 		line = strchr(line, '\n');
-		if (!line)
+		if (line == NULL)
 			return 0;
 		line++;
 	}

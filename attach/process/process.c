@@ -152,7 +152,7 @@ bool gt_process_loses_rights(pid_t pid, const char *path, const char *name, stru
 		rights = "the rights of another user or group (set-user-ID)";
 	else if (getxattr(path, "security.capability", NULL, 0) > 0)
 		rights = "capabilities (setcap)";
-	if (!rights)
+	if (rights == NULL)
 		return false;
 	gt_fail(why, 0,
 		"'%.200s' has %s, which it would not get while it is traced: run graftrace as "
@@ -167,11 +167,11 @@ static bool find_program(const char *name, char *path, size_t size)
 	const char *at = getenv("PATH"), *end;
 	struct stat status;
 
-	if (strchr(name, '/')) {
+	if (strchr(name, '/') != NULL) {
 		snprintf(path, size, "%s", name);
 		return true;
 	}
-	for (at = at ? at : "/bin:/usr/bin"; at; at = *end ? end + 1 : NULL) {
+	for (at = at != NULL ? at : "/bin:/usr/bin"; at != NULL; at = *end ? end + 1 : NULL) {
 		end = strchrnul(at, ':');
 		snprintf(path, size, "%.*s%s%s", (int)(end - at), at, end > at ? "/" : "", name);
 		if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0)
@@ -425,7 +425,7 @@ int gt_process_read_string(const struct gt_process *process, uint64_t address, c
 
 		if (error)
 			return error;
-		if (memchr(text + done, 0, part))
+		if (memchr(text + done, 0, part) != NULL)
 			return 0;
 		done += part;
 	}
@@ -445,7 +445,7 @@ static char *read_all(const char *path, size_t *size)
 		char *bigger = realloc(text, room + 1);
 		ssize_t got;
 
-		if (!bigger)
+		if (bigger == NULL)
 			goto fail;
 		text = bigger;
 		got = read(fd, text + used, room - used);
@@ -504,17 +504,17 @@ int gt_process_maps(pid_t pid, struct gt_maps *maps, struct gt_message *message)
 	*maps = (struct gt_maps){ 0 };
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	maps->text = read_all(path, &size);
-	if (!maps->text)
+	if (maps->text == NULL)
 		return gt_fail(message, errno == ENOENT ? GT_EGONE : error_of_errno(errno),
 			       "cannot read %s: %s", path, strerror(errno));
-	for (line = maps->text; (line = strchr(line, '\n')); line++)
+	for (line = maps->text; (line = strchr(line, '\n')) != NULL; line++)
 		lines++;
 	maps->entries = calloc(lines + 1, sizeof(*maps->entries));
-	if (!maps->entries) {
+	if (maps->entries == NULL) {
 		gt_maps_free(maps);
 		return gt_fail(message, GT_ENOMEM, "no memory for %s", path);
 	}
-	for (line = maps->text; (end = strchr(line, '\n')); line = end + 1) {
+	for (line = maps->text; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		*end = 0;
 		if (parse_map(line, &maps->entries[maps->count]))
 			maps->count++;
@@ -555,7 +555,7 @@ uint64_t gt_process_auxv(pid_t pid, uint64_t type)
 
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
 	bytes = read_all(path, &size);
-	if (!bytes)
+	if (bytes == NULL)
 		return 0;
 	for (size_t at = 0; at + sizeof(Elf64_auxv_t) <= size; at += sizeof(Elf64_auxv_t)) {
 		Elf64_auxv_t entry;
@@ -576,10 +576,11 @@ uint64_t gt_process_start_time(pid_t pid)
 	char text[1024];
 	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
 
-	if (fields && sscanf(fields,
-			     "%*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			     "%*s %*s %llu",
-			     &start) != 1)
+	if (fields != NULL &&
+	    sscanf(fields,
+		   "%*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		   "%*s %*s %llu",
+		   &start) != 1)
 		start = 0;
 	return start;
 }

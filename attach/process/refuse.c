@@ -40,7 +40,7 @@ static long field(const char *text, const char *name, int nth)
 	long value = 0;
 	char *end;
 
-	if (!at)
+	if (at == NULL)
 		return -1;
 	for (at += strlen(name); nth >= 0; nth--) {
 		value = strtol(at, &end, 10);
@@ -61,7 +61,7 @@ static bool read_status(pid_t pid, pid_t tid, struct status *status)
 	*status = (struct status){ .seccomp = 0 };
 	sscanf(text, "Name:\t%31[^\n]", status->name);
 	at = strstr(text, "\nState:");
-	status->state = at && strlen(at) > 8 ? at[8] : '?';
+	status->state = at != NULL && strlen(at) > 8 ? at[8] : '?';
 	status->tgid = field(text, "\nTgid:", 0);
 	status->parent = field(text, "\nPPid:", 0);
 	status->tracer = field(text, "\nTracerPid:", 0);
@@ -90,7 +90,7 @@ static bool is_kernel_thread(pid_t pid)
 	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
 	unsigned flags = 0;
 
-	return fields && sscanf(fields, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+	return fields != NULL && sscanf(fields, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
 	       flags & PF_KTHREAD;
 }
 
@@ -127,7 +127,7 @@ static int check_threads(pid_t pid, struct gt_message *message)
 	int error = 0;
 	pid_t tid;
 
-	if (!threads)
+	if (threads == NULL)
 		return gt_fail(message, GT_EGONE, "there is no process %d", (int)pid);
 	while (!error && (tid = gt_proc_next(threads))) {
 		if (!read_status(pid, tid, &status))
@@ -226,7 +226,6 @@ static bool has_section(int fd, const Elf64_Ehdr *header, const char *const *nam
 		return false;
 	for (uint16_t i = 0; i < header->e_shnum && !found; i++) {
 		char name[32] = "";
-		int k;
 
 		if (pread(fd, &section, sizeof(section),
 			  (off_t)(header->e_shoff + i * sizeof(section))) !=
@@ -234,7 +233,7 @@ static bool has_section(int fd, const Elf64_Ehdr *header, const char *const *nam
 		    pread(fd, name, sizeof(name) - 1,
 			  (off_t)(strings.sh_offset + section.sh_name)) <= 0)
 			return false;
-		for (k = 0; names[k] && !found; k++)
+		for (int k = 0; names[k] != NULL && !found; k++)
 			found = strcmp(name, names[k]) == 0;
 	}
 	return found;
@@ -250,7 +249,8 @@ static bool holds_text(int fd, const char *text)
 	off_t at = 0;
 	ssize_t got;
 
-	while (window && !found && (got = pread(fd, window, step + 64, at)) > (ssize_t)size) {
+	while (window != NULL && !found &&
+	       (got = pread(fd, window, step + 64, at)) > (ssize_t)size) {
 		found = memmem(window, (size_t)got, text, size) != NULL;
 		at += (off_t)step;
 	}
@@ -285,7 +285,7 @@ static int check_program(pid_t pid, const struct status *status, struct gt_messa
 				"process %d (%s) is a Go program: its runtime moves stacks, so "
 				"returns cannot be traced; use Go's own runtime/trace or pprof",
 				(int)pid, status->name);
-	else if (strstr(target, "valgrind") || strstr(target, "-amd64-linux"))
+	else if (strstr(target, "valgrind") != NULL || strstr(target, "-amd64-linux") != NULL)
 		error = gt_fail(message, GT_ENOTSUP,
 				"process %d (%s) runs under Valgrind, which executes a translation "
 				"of its code: trace it without",

@@ -103,7 +103,7 @@ static uint64_t find_in(const uint8_t *bytes, size_t size, uint64_t start, const
 {
 	const uint8_t *at = memmem(bytes, size, code, code_size);
 
-	return at ? start + (uint64_t)(at - bytes) : 0;
+	return at != NULL ? start + (uint64_t)(at - bytes) : 0;
 }
 
 /* `syscall; ret` and `mov $15,%rax; syscall` (rt_sigreturn): glibc and musl have both. */
@@ -137,7 +137,7 @@ static void find_code(struct gt_remote *remote)
 	uint8_t *piece = malloc(PIECE_BYTES);
 	struct gt_maps maps;
 
-	if (!piece || gt_process_maps(remote->process->pid, &maps, NULL)) {
+	if (piece == NULL || gt_process_maps(remote->process->pid, &maps, NULL)) {
 		free(piece);
 		return;
 	}
@@ -208,7 +208,7 @@ static size_t read_vectors(pid_t tid, uint8_t *xstate)
 static bool put_frame(struct gt_remote *remote)
 {
 	uint8_t *xstate = calloc(1, XSTATE_MOST);
-	size_t vector_bytes = xstate ? read_vectors(remote->tid, xstate) : 0;
+	size_t vector_bytes = xstate != NULL ? read_vectors(remote->tid, xstate) : 0;
 	struct frame frame = {
 		.pretcode = remote->back,
 		.flags = UC_FLAGS,

@@ -193,20 +193,20 @@ static int check_filter(pid_t pid, const struct sock_filter *filter, size_t coun
 {
 	const char *forbidden = gt_seccomp_forbids(filter, count, true);
 
-	return forbidden ? gt_fail(message, GT_ENOTSUP,
-				   "a seccomp filter of process %d forbids %s, which tracing "
-				   "needs: start it without that sandbox",
-				   (int)pid, forbidden)
-			 : 0;
+	return forbidden != NULL
+		       ? gt_fail(message, GT_ENOTSUP,
+				 "a seccomp filter of process %d forbids %s, which tracing "
+				 "needs: start it without that sandbox",
+				 (int)pid, forbidden)
+		       : 0;
 }
 
 static int check_filters(pid_t pid, pid_t tid, struct gt_message *message)
 {
 	struct sock_filter *filter = malloc(BPF_MAXINSNS * sizeof(*filter));
-	long index;
-	int error = filter ? 0 : gt_fail(message, GT_ENOMEM, "no memory for a filter");
+	int error = filter != NULL ? 0 : gt_fail(message, GT_ENOMEM, "no memory for a filter");
 
-	for (index = 0; !error && index < FILTERS_MOST; index++) {
+	for (long index = 0; !error && index < FILTERS_MOST; index++) {
 		long count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, NULL);
 
 		if (count < 0 && errno == ENOENT)
@@ -250,10 +250,9 @@ bool gt_seccomp_asks_place(const struct sock_filter *filter, size_t count)
 static const char *filters_tie(pid_t tid)
 {
 	struct sock_filter *filter = malloc(BPF_MAXINSNS * sizeof(*filter));
-	const char *why = filter ? NULL : "there is no memory to read its seccomp filters";
-	long index;
+	const char *why = filter != NULL ? NULL : "there is no memory to read its seccomp filters";
 
-	for (index = 0; !why && index < FILTERS_MOST; index++) {
+	for (long index = 0; why == NULL && index < FILTERS_MOST; index++) {
 		long count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, NULL);
 
 		if (count < 0 && errno == ENOENT)

@@ -14,7 +14,7 @@ bool gt_shadow_stack_is_on(const char *status)
 	static const char name[] = "\nx86_Thread_features:", feature[] = "shstk";
 	const char *at = strstr(status, name), *end;
 
-	if (!at)
+	if (at == NULL)
 		return false;
 	at += sizeof(name) - 1;
 	end = at + strcspn(at, "\n");

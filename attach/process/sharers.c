@@ -53,11 +53,11 @@ static bool look_at_all(struct gt_process *process)
 	bool found = false;
 	pid_t pid;
 
-	while (processes && (pid = gt_proc_next(processes))) {
+	while (processes != NULL && (pid = gt_proc_next(processes))) {
 		if (gt_sharers_has(process, pid))
 			found = note(process, pid) || found;
 	}
-	if (processes)
+	if (processes != NULL)
 		closedir(processes);
 	return found;
 }

@@ -61,7 +61,7 @@ static char state_of(pid_t pid, pid_t tid)
 	char text[1024];
 	const char *fields = gt_proc_stat(text, sizeof(text), pid, tid);
 
-	return fields ? fields[0] : 0;
+	return fields != NULL ? fields[0] : 0;
 }
 
 /* The first thread of a child of ours: its exit status belongs to whoever waits for the program. */
@@ -250,7 +250,7 @@ static bool is_dead(pid_t tid)
 	const char *fields = gt_proc_stat(text, sizeof(text), tid, tid);
 	unsigned long flags = 0;
 
-	if (!fields || sscanf(fields, "%c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+	if (fields == NULL || sscanf(fields, "%c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
 		return true;
 	return state == 'Z' || state == 'X' || (flags & EXITING);
 }
@@ -354,7 +354,7 @@ bool gt_threads_are_dead(pid_t pid)
 	bool dead = true;
 	pid_t tid;
 
-	if (!numbers)
+	if (numbers == NULL)
 		return errno == ENOENT;
 	while (dead && (tid = gt_proc_next(numbers)))
 		dead = is_dead(tid);
@@ -367,15 +367,15 @@ pid_t gt_thread_at_rest(pid_t pid)
 	pid_t any = 0, resting = 0, restarted = 0, tid;
 	DIR *numbers = gt_proc_numbers(pid);
 
-	while (numbers && !resting && (tid = gt_proc_next(numbers))) {
+	while (numbers != NULL && !resting && (tid = gt_proc_next(numbers))) {
 		char state = state_of(pid, tid);
 
 		if (state == 'S')
 			*(is_restarted(pid, tid) ? &restarted : &resting) = tid;
-		else if (state && !strchr("ZXD", state))
+		else if (state && strchr("ZXD", state) == NULL)
 			any = tid;
 	}
-	if (numbers)
+	if (numbers != NULL)
 		closedir(numbers);
 	return resting ? resting : restarted ? restarted : any ? any : pid;
 }
@@ -408,7 +408,7 @@ static int help_work(void *data)
 	const struct help *help = data;
 	const struct gt_process_helper *helper = help->process->helper;
 
-	if (help->threads)
+	if (help->threads != NULL)
 		calm_down(help->threads); /* it began as hurried as who waits for it */
 	helper->help(helper->data, help->process);
 	return 0;
@@ -429,7 +429,8 @@ static bool look_for_help(struct help *help, uint64_t until_ms)
 
 	if (help->runs && gt_tracer_is_done(&help->tracer))
 		end_help(help);
-	if (!help->runs && !is_over && helper && helper->is_wanted(helper->data, help->process))
+	if (!help->runs && !is_over && helper != NULL &&
+	    helper->is_wanted(helper->data, help->process))
 		help->runs = gt_tracer_start(&help->tracer, help_work, help);
 	return help->runs || !is_over;
 }
@@ -460,7 +461,7 @@ int gt_thread_stop_any(const struct gt_process *process, pid_t *tid, int limit_m
 
 		*tid = gt_thread_at_rest(pid);
 		error = gt_thread_stop(*tid, 0, message);
-		if (!error && message)
+		if (!error && message != NULL)
 			message->text[0] = 0; /* of those that have ended */
 		/* Threads come and go; where there is no other, the first is named again. */
 		if (error == GT_EGONE && !(alone && *tid == pid) &&
@@ -488,11 +489,11 @@ static int add(struct gt_stopped_threads *threads, pid_t tid, bool late)
 		pid_t *tids = realloc(threads->tids, room * sizeof(*tids));
 		bool *lates;
 
-		if (!tids)
+		if (tids == NULL)
 			return GT_ENOMEM;
 		threads->tids = tids;
 		lates = realloc(threads->late, room * sizeof(*lates));
-		if (!lates)
+		if (lates == NULL)
 			return GT_ENOMEM;
 		threads->late = lates;
 		threads->room = room;
@@ -547,9 +548,9 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 	pid_t tid;
 
 	*found = 0;
-	if (!numbers && pid != process->pid)
+	if (numbers == NULL && pid != process->pid)
 		return 0;
-	if (!numbers)
+	if (numbers == NULL)
 		return gt_fail(message, GT_EGONE, "process %d has ended", (int)pid);
 	while (!error && (tid = gt_proc_next(numbers))) {
 		if (known(threads, tid))
@@ -569,10 +570,10 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 	closedir(numbers);
 	*found = threads->count - first;
 	reached = calloc(*found + 1, sizeof(*reached));
-	if (reached)
+	if (reached != NULL)
 		sweep(threads, first, reached);
 	for (size_t i = first; i < threads->count;) {
-		int how = reached ? reached[i - first] : GT_EAGAIN;
+		int how = reached != NULL ? reached[i - first] : GT_EAGAIN;
 
 		if (how == GT_EAGAIN)
 			how = reach_interrupt(threads->tids[i], patience, message);
@@ -586,14 +587,14 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 			threads->count--;
 			threads->tids[i] = threads->tids[threads->count];
 			threads->late[i] = threads->late[threads->count];
-			if (reached)
+			if (reached != NULL)
 				reached[i - first] = reached[threads->count - first];
 			if (how != GT_EGONE && !error)
 				error = how;
 		}
 	}
 	free(reached);
-	if (!error && message)
+	if (!error && message != NULL)
 		message->text[0] = 0;
 	return error;
 }
@@ -608,11 +609,10 @@ int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threa
 	gt_sharers_look(process);
 	hurry(threads);
 	do {
-		uint32_t i;
 
 		/* A thread that clones makes the child before it stops: the next pass sees it. */
 		error = stop_pass(process, process->pid, threads, &found, message);
-		for (i = 0; !error && i < process->sharer_count; i++) {
+		for (uint32_t i = 0; !error && i < process->sharer_count; i++) {
 			error = stop_pass(process, process->sharers[i], threads, &more, message);
 			found += more;
 		}

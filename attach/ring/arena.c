@@ -250,7 +250,7 @@ static bool map_again(const struct gt_arena *first, const struct gt_arena_part *
 static bool map_part(struct gt_arena *arena, const struct gt_arena *first,
 		     const struct gt_arena_part *part, void *at)
 {
-	if (part->host_only && first)
+	if (part->host_only && first != NULL)
 		return map_again(first, part, at);
 	return mmap(at, part->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
 		    part->host_only ? arena->host_fd : arena->fd, (off_t)part->at) != MAP_FAILED;
@@ -386,7 +386,7 @@ int gt_arena_create_beside(struct gt_arena *arena, struct gt_arena *first,
 	struct gt_arena *last = first;
 	int error;
 
-	while (last->next)
+	while (last->next != NULL)
 		last = last->next;
 	if (last->number + 1 == GT_ARENAS)
 		return gt_fail(message, GT_ENOSPC, "there are %d sets of credentials already",
@@ -424,9 +424,9 @@ int gt_arena_create_beside(struct gt_arena *arena, struct gt_arena *first,
 
 void gt_arena_unlink(struct gt_arena *first, const struct gt_arena *arena)
 {
-	while (first->next && first->next != arena)
+	while (first->next != NULL && first->next != arena)
 		first = first->next;
-	if (first->next)
+	if (first->next != NULL)
 		first->next = arena->next;
 }
 
@@ -478,13 +478,13 @@ int gt_arena_copy(struct gt_arena *arena, const struct graftrace_arena *header,
 
 void gt_arena_destroy(struct gt_arena *arena)
 {
-	if (arena->memory && !arena->number) {
+	if (arena->memory != NULL && !arena->number) {
 		__atomic_store_n(&arena->memory->host_alive, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&arena->memory->host_pid, 0, __ATOMIC_RELEASE);
 	}
-	if (arena->memory)
+	if (arena->memory != NULL)
 		munmap(arena->memory, arena->bytes);
-	if (arena->host_memory)
+	if (arena->host_memory != NULL)
 		munmap(arena->host_memory, arena->host_bytes);
 	if (arena->fd >= 0)
 		close(arena->fd);
@@ -576,7 +576,7 @@ uint32_t gt_arena_doorbell(const struct gt_arena *arena)
 
 static void set_sleeping(struct gt_arena *arena, uint32_t sleeping)
 {
-	for (; arena; arena = arena->next)
+	for (; arena != NULL; arena = arena->next)
 		__atomic_store_n(&arena->memory->host_sleeping, sleeping, __ATOMIC_SEQ_CST);
 }
 
@@ -601,7 +601,7 @@ static bool wait_for_any(struct gt_arena *arena, const uint32_t seen[GT_ARENAS],
 	struct timespec until;
 	unsigned count = 0;
 
-	for (; arena && count < GT_ARENAS; arena = arena->next, count++) {
+	for (; arena != NULL && count < GT_ARENAS; arena = arena->next, count++) {
 		words[count].value = seen[arena->number];
 		words[count].address = (uint64_t)&arena->memory->doorbell;
 		words[count].flags = 2; /* FUTEX_32, shared */
@@ -619,7 +619,7 @@ void gt_arena_wait(struct gt_arena *arena, const uint32_t seen[GT_ARENAS], uint6
 {
 	set_sleeping(arena, 1);
 	/* The kernel compares: a ring since `seen` was read is not slept over. */
-	if (!arena->next)
+	if (arena->next == NULL)
 		wait_for_one(arena, seen[arena->number], timeout_us);
 	else if (!wait_for_any(arena, seen, timeout_us))
 		wait_for_one(arena, seen[arena->number], timeout_us < 1000 ? timeout_us : 1000);

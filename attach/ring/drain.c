@@ -51,8 +51,9 @@ int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace
 	drain->found_next = calloc(slots, sizeof(*drain->found_next));
 	drain->quarantine = calloc(slots, sizeof(*drain->quarantine));
 	drain->copy = malloc(arena->sub_buffer_bytes);
-	if (!drain->of_stream || !drain->live || !drain->is_closed || !drain->items ||
-	    !drain->found_next || !drain->quarantine || !drain->copy) {
+	if (drain->of_stream == NULL || drain->live == NULL || drain->is_closed == NULL ||
+	    drain->items == NULL || drain->found_next == NULL || drain->quarantine == NULL ||
+	    drain->copy == NULL) {
 		gt_drain_fini(drain);
 		return gt_fail(message, GT_ENOMEM, "no memory for %u sub-buffers",
 			       arena->sub_buffer_count);
@@ -77,7 +78,7 @@ void gt_drain_fini(struct gt_drain *drain)
 static int tell(struct gt_drain *drain, struct gt_live_writer *writer)
 {
 	writer->told = true;
-	if (!drain->sink || !drain->sink->writer)
+	if (drain->sink == NULL || drain->sink->writer == NULL)
 		return 0;
 	return drain->sink->writer(drain->sink->data, &writer->writer);
 }
@@ -96,7 +97,7 @@ static int add_writer(struct gt_drain *drain, uint32_t stream_index, uint32_t ge
 		struct gt_live_writer *writers =
 			realloc(drain->writers, room * sizeof(*drain->writers));
 
-		if (!writers)
+		if (writers == NULL)
 			return GT_ENOMEM;
 		drain->writers = writers;
 		drain->writer_room = room;
@@ -217,7 +218,8 @@ static bool is_own_number(const struct gt_drain *drain, uint32_t generation)
 
 static bool is_foreign(const struct gt_drain *drain, uint32_t pid)
 {
-	return drain->is_foreign && drain->is_foreign(drain->data, drain->arena->number, pid);
+	return drain->is_foreign != NULL &&
+	       drain->is_foreign(drain->data, drain->arena->number, pid);
 }
 
 int gt_drain_find_writers(struct gt_drain *drain)
@@ -401,7 +403,7 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 	drain->words += sum.records;
 	drain->calls += sum.calls;
 	copy->used = words;
-	error = words && drain->sink && drain->sink->sub_buffer
+	error = words && drain->sink != NULL && drain->sink->sub_buffer != NULL
 			? drain->sink->sub_buffer(drain->sink->data, copy, words)
 			: 0;
 	if (hole && !writer->ended &&
@@ -602,7 +604,7 @@ static int make_room(struct gt_drain *drain, uint32_t count, bool small)
 	if (!count || !is_short(arena, small, low))
 		return 0;
 	aged = calloc(count, sizeof(*aged));
-	if (!aged)
+	if (aged == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
 		struct gt_drain_item *item = &drain->items[i];

@@ -13,9 +13,9 @@ static void note_process(struct gt_drain_forgotten *forgotten, uint32_t pid)
 {
 	uint32_t at = pid * 0x9e3779b1u;
 
-	if (!forgotten->pids)
+	if (forgotten->pids == NULL)
 		forgotten->pids = calloc(GT_DRAIN_PIDS, sizeof(*forgotten->pids));
-	if (!forgotten->pids || !pid || forgotten->processes == GT_DRAIN_PIDS / 4 * 3)
+	if (forgotten->pids == NULL || !pid || forgotten->processes == GT_DRAIN_PIDS / 4 * 3)
 		return;
 	while (forgotten->pids[at % GT_DRAIN_PIDS] && forgotten->pids[at % GT_DRAIN_PIDS] != pid)
 		at++;
@@ -28,9 +28,9 @@ bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid)
 	const uint32_t *pids = drain->forgotten.pids;
 	uint32_t at = pid * 0x9e3779b1u;
 
-	while (pids && pids[at % GT_DRAIN_PIDS] && pids[at % GT_DRAIN_PIDS] != pid)
+	while (pids != NULL && pids[at % GT_DRAIN_PIDS] && pids[at % GT_DRAIN_PIDS] != pid)
 		at++;
-	return pids && pid && pids[at % GT_DRAIN_PIDS] == pid;
+	return pids != NULL && pid && pids[at % GT_DRAIN_PIDS] == pid;
 }
 
 static void add_losses(uint64_t *lost, const struct gt_live_writer *writer)

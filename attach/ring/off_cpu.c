@@ -68,12 +68,10 @@ void gt_off_cpu_init(struct gt_off_cpu_watch *off)
 
 static void close_all(struct gt_off_cpu_watch *off)
 {
-	uint32_t i;
-
-	for (i = 0; i < off->ring_count; i++)
-		if (off->rings[i].page)
+	for (uint32_t i = 0; i < off->ring_count; i++)
+		if (off->rings[i].page != NULL)
 			munmap(off->rings[i].page, (off->ring_pages + 1) * PAGE);
-	for (i = 0; i < off->fd_count; i++)
+	for (uint32_t i = 0; i < off->fd_count; i++)
 		close(off->fds[i]);
 	free(off->rings);
 	free(off->fds);
@@ -88,7 +86,7 @@ void gt_off_cpu_fini(struct gt_off_cpu_watch *off)
 	close_all(off);
 	gt_switches_fini(&off->switches);
 	free(off->forks);
-	if (off->batch)
+	if (off->batch != NULL)
 		free(off->batch->records);
 	free(off->batch);
 	pthread_mutex_destroy(&off->lock);
@@ -100,7 +98,7 @@ static int add_fd(struct gt_off_cpu_watch *off, int fd)
 		uint32_t room = off->fd_room ? off->fd_room * 2 : 64;
 		int *grown = realloc(off->fds, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		off->fds = grown;
 		off->fd_room = room;
@@ -165,14 +163,13 @@ static int watch(struct gt_off_cpu_watch *off, pid_t tid, uint32_t cpu)
 static int watch_threads(struct gt_off_cpu_watch *off, pid_t pid, bool *any)
 {
 	DIR *tasks = gt_proc_numbers(pid);
-	uint32_t cpu;
 	int error = 0;
 	pid_t tid;
 
-	if (!tasks)
+	if (tasks == NULL)
 		return ESRCH;
 	while (error <= 0 && (tid = gt_proc_next(tasks))) {
-		for (cpu = 0; error <= 0 && cpu < off->ring_count; cpu++) {
+		for (uint32_t cpu = 0; error <= 0 && cpu < off->ring_count; cpu++) {
 			error = watch(off, tid, cpu);
 			*any |= error == 0;
 			if (error == ESRCH) { /* it has ended meanwhile */
@@ -190,7 +187,7 @@ static int refuse(int error, struct gt_message *message)
 	char paranoid[16] = "?";
 	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 
-	if (file) {
+	if (file != NULL) {
 		if (fscanf(file, "%15s", paranoid) != 1)
 			strcpy(paranoid, "?");
 		fclose(file);
@@ -225,7 +222,6 @@ int gt_off_cpu_start(struct gt_off_cpu_watch *off, const pid_t *pids, uint32_t c
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct rlimit limit;
 	bool any = false, was_on;
-	uint32_t i;
 	int error = 0;
 
 	pthread_mutex_lock(&off->lock);
@@ -239,15 +235,15 @@ int gt_off_cpu_start(struct gt_off_cpu_watch *off, const pid_t *pids, uint32_t c
 		off->ring_pages = RING_PAGES;
 		off->ring_count = cpus > 0 ? (uint32_t)cpus : 1;
 		off->rings = calloc(off->ring_count, sizeof(*off->rings));
-		if (!off->batch)
+		if (off->batch == NULL)
 			off->batch = calloc(1, sizeof(*off->batch));
-		if (!off->rings || !off->batch)
+		if (off->rings == NULL || off->batch == NULL)
 			error = ENOMEM;
-		for (i = 0; !error && i < off->ring_count; i++)
+		for (uint32_t i = 0; !error && i < off->ring_count; i++)
 			off->rings[i].fd = -1;
 		begin(off);
 	}
-	for (i = 0; !error && i < count; i++) {
+	for (uint32_t i = 0; !error && i < count; i++) {
 		error = watch_threads(off, pids[i], &any);
 		if (error == ESRCH)
 			error = 0;
@@ -275,7 +271,7 @@ static void note(struct gt_off_cpu_watch *off, const struct switch_record *recor
 		uint32_t room = batch->room ? batch->room * 2 : 1024;
 		struct switch_record *grown = realloc(batch->records, room * sizeof(*grown));
 
-		if (!grown) {
+		if (grown == NULL) {
 			off->switches.lost++;
 			return;
 		}
@@ -299,9 +295,9 @@ static uint64_t to_tsc(struct gt_instant from, struct gt_instant to, uint64_t ns
 static void note_fork(struct gt_off_cpu_watch *off, const struct fork_record *record,
 		      struct gt_instant now)
 {
-	if (!off->forks)
+	if (off->forks == NULL)
 		off->forks = calloc(GT_OFF_CPU_FORKS, sizeof(*off->forks));
-	if (!off->forks)
+	if (off->forks == NULL)
 		return;
 	if (off->fork_count == GT_OFF_CPU_FORKS) {
 		off->fork_count /= 2;
@@ -340,14 +336,14 @@ static void read_ring(struct gt_off_cpu_watch *off, struct gt_off_cpu_ring *ring
 			char bytes[sizeof(struct switch_record)];
 		} copy;
 		struct perf_event_header header;
-		size_t i, size;
+		size_t size;
 
 		/* headers do not wrap: records are multiples of eight bytes */
 		memcpy(&header, data + tail % bytes, sizeof(header));
 		if (header.size < sizeof(header) || header.size > head - tail)
 			break;
 		size = header.size < sizeof(copy) ? header.size : sizeof(copy);
-		for (i = 0; i < size; i++)
+		for (size_t i = 0; i < size; i++)
 			copy.bytes[i] = data[(tail + i) % bytes];
 		if (header.type == PERF_RECORD_SWITCH && header.size >= sizeof(copy))
 			note(off, &copy.record);
@@ -373,7 +369,7 @@ static void collect(struct gt_off_cpu_watch *off, bool end)
 {
 	struct gt_instant now = gt_clock_read(CLOCK_MONOTONIC_RAW);
 	struct gt_off_cpu_batch *batch = off->batch;
-	uint32_t i, done = 0;
+	uint32_t done = 0;
 	uint64_t limit;
 
 	if (!off->on || (!end && now.ns < off->from.ns + FIRST_NS))
@@ -381,8 +377,8 @@ static void collect(struct gt_off_cpu_watch *off, bool end)
 	while (now.ns < off->from.ns + FIRST_NS)
 		now = gt_clock_read(CLOCK_MONOTONIC_RAW);
 	limit = end ? now.ns : now.ns - SETTLED_NS;
-	for (i = 0; i < off->ring_count; i++)
-		if (off->rings[i].page)
+	for (uint32_t i = 0; i < off->ring_count; i++)
+		if (off->rings[i].page != NULL)
 			read_ring(off, &off->rings[i], now);
 	if (batch->count)
 		qsort(batch->records, batch->count, sizeof(*batch->records), by_time);
@@ -469,9 +465,7 @@ int gt_off_cpu_find(struct gt_off_cpu_watch *off, uint32_t tid, uint64_t after,
 static int find_creator(const struct gt_off_cpu_watch *off, uint32_t tid,
 			struct gt_off_cpu_fork *fork)
 {
-	uint32_t at;
-
-	for (at = off->fork_count; at-- > 0;) {
+	for (uint32_t at = off->fork_count; at-- > 0;) {
 		if (off->forks[at].tid != tid)
 			continue;
 		*fork = off->forks[at];
@@ -514,7 +508,7 @@ int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, ui
 	uint32_t count, old;
 	int error = 0;
 
-	if (!sink || !sink->switches)
+	if (sink == NULL || sink->switches == NULL)
 		return 0;
 	do {
 		uint64_t from = *cursor;

@@ -104,10 +104,10 @@ static bool adopt(struct gt_session *session, pid_t pid)
 {
 	struct gt_tracee *first = session->tracees.count ? session->tracees.list[0] : NULL;
 
-	if (pid <= 0 || is_over(session, pid) || !first)
+	if (pid <= 0 || is_over(session, pid) || first == NULL)
 		return false;
 	return gt_follow_fork(session, pid, first->process.pid, NULL, NULL) == 0 &&
-	       gt_follow_find(session, pid);
+	       gt_follow_find(session, pid) != NULL;
 }
 
 /* It lives, and this host may not look into it (it is not root, and the process has forbidden itself dumps): what it
@@ -149,7 +149,7 @@ static void end_threads(struct gt_session *session, struct gt_session_arena *are
 
 		if (writer->ended)
 			continue;
-		if (!gt_follow_find(session, pid) && !adopt(session, pid) && !is_hidden(pid))
+		if (gt_follow_find(session, pid) == NULL && !adopt(session, pid) && !is_hidden(pid))
 			gt_drain_end_writer(drain, drain->live[i], true);
 		else if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH) {
 			gt_drain_end_writer(drain, drain->live[i], false);
@@ -184,11 +184,11 @@ int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const 
 				      left, NULL);
 
 	answer_waiting(&leaving);
-	if (error && !why)
+	if (error && why == NULL)
 		return error;
 	gt_follow_end_writers(session, leaving.pid);
 	gt_tracee_forget(tracee);
-	if (why)
+	if (why != NULL)
 		gt_session_note_untraced(session, leaving.pid, why);
 	return error;
 }

@@ -89,7 +89,7 @@ static void note_nothing(struct gt_session *session, const struct gt_tracee *tra
 			tracee->objects[i]->program ? gt_rule_nothing(file->object) : NULL;
 		struct gt_message why = { "" };
 
-		if (!reason)
+		if (reason == NULL)
 			continue;
 		gt_fail(&why, 0, "'%.150s' %s", file->path, reason);
 		gt_session_note_untraced(session, tracee->process.pid, why.text);
@@ -102,7 +102,7 @@ static void note_nothing(struct gt_session *session, const struct gt_tracee *tra
 static int take_process(struct exec *exec, pid_t pid, struct gt_tracee **tracee)
 {
 	*tracee = gt_follow_find(exec->session, pid);
-	if (*tracee) {
+	if (*tracee != NULL) {
 		gt_follow_end_writers(exec->session, pid);
 		gt_tracee_forget(*tracee);
 		if (gt_process_reopen(&(*tracee)->process, NULL))
@@ -110,7 +110,7 @@ static int take_process(struct exec *exec, pid_t pid, struct gt_tracee **tracee)
 		return 0;
 	}
 	*tracee = calloc(1, sizeof(**tracee));
-	if (!*tracee)
+	if (*tracee == NULL)
 		return GT_ENOMEM;
 	(*tracee)->parent = exec->pid;
 	if (gt_process_open(&(*tracee)->process, pid, NULL)) {
@@ -156,17 +156,17 @@ static int new_image(struct exec *exec, pid_t tid)
 {
 	struct gt_session *session = exec->session;
 	const struct gt_tracee *known = gt_follow_find(session, tid);
-	const struct gt_session_arena *from = known ? &session->arenas[known->arena] : NULL;
+	const struct gt_session_arena *from = known != NULL ? &session->arenas[known->arena] : NULL;
 	struct gt_tracee *tracee;
 	int error;
 
 	if (gt_thread_finish_exec(tid, NULL))
 		return 0;
 	error = take_process(exec, tid, &tracee);
-	if (error || !tracee)
+	if (error || tracee == NULL)
 		return error;
 	begin_image(session, tracee, tid, from);
-	if (known)
+	if (known != NULL)
 		return 0;
 	if (tracee->has_agent)
 		return gt_follow_add(session, tracee);
@@ -290,11 +290,11 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
 	int error;
 
 	/* Children that are left clean stay so. */
-	if (session->tracees.no_fork && (!tracee || tracee->clean))
+	if (session->tracees.no_fork && (tracee == NULL || tracee->clean))
 		return 0;
 	/* vfork children are no tracees of ours yet, but share the arena. */
 	if (!gt_follow_is_thread_of(pid, tid) ||
-	    (!tracee && !gt_session_arena_mapped(session, pid)))
+	    (tracee == NULL && gt_session_arena_mapped(session, pid) == NULL))
 		return 0;
 	error = gt_tracer_run(exec_work, &exec);
 	*answered = exec.answered;

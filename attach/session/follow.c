@@ -33,7 +33,7 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 		void *tracees =
 			realloc(session->tracees.list, room * sizeof(*session->tracees.list));
 
-		if (!tracees) {
+		if (tracees == NULL) {
 			gt_tracee_fini(tracee);
 			free(tracee);
 			return GT_ENOMEM;
@@ -54,7 +54,7 @@ void gt_follow_drop(struct gt_session *session, size_t at)
 
 	if (tracee->copies)
 		session->notes.entries_only = gt_plan_reason_text(tracee->copies);
-	if (tracee->no_traps)
+	if (tracee->no_traps != NULL)
 		session->notes.no_breakpoints = tracee->no_traps;
 	gt_tracee_fini(tracee);
 	free(tracee);

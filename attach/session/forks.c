@@ -16,7 +16,7 @@ static int leave_clean(struct gt_session *session, struct gt_tracee *child,
 {
 	enum gt_detach_left left = GT_DETACH_LEFT_THREAD;
 
-	if (letter) {
+	if (letter != NULL) {
 		gt_mail_answer(letter, 0);
 		*answered = true;
 	}
@@ -34,14 +34,14 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 {
 	struct gt_tracee *parent = gt_follow_find(session, parent_pid), *child;
 	struct gt_session_arena *arena =
-		gt_follow_find(session, pid) ? NULL : gt_session_arena_mapped(session, pid);
+		gt_follow_find(session, pid) != NULL ? NULL : gt_session_arena_mapped(session, pid);
 
-	if (!arena)
+	if (arena == NULL)
 		return 0;
-	if (!parent && session->tracees.count)
+	if (parent == NULL && session->tracees.count)
 		parent = session->tracees.list[0]; /* it has ended already */
 	child = calloc(1, sizeof(*child));
-	if (!child || !parent) {
+	if (child == NULL || parent == NULL) {
 		free(child);
 		return 0;
 	}

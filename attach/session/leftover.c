@@ -29,14 +29,13 @@ static int copy_range(const struct gt_process *process, uint64_t from, struct gt
 static int copy_rest(const struct gt_process *process, uint64_t from, struct gt_arena *arena)
 {
 	const uint32_t count = arena->sub_buffer_count + arena->small_count;
-	uint32_t i;
 	int error = copy_range(process, from, arena, arena->streams_offset,
 			       (uint64_t)arena->stream_count * sizeof(struct graftrace_stream));
 
 	if (!error)
 		error = copy_range(process, from, arena, arena->states_offset,
 				   (uint64_t)count * sizeof(struct graftrace_sub_buffer_entry));
-	for (i = 0; !error && i < count; i++) {
+	for (uint32_t i = 0; !error && i < count; i++) {
 		struct graftrace_sub_buffer_entry *entry = gt_arena_state(arena, i);
 		uint64_t at;
 
@@ -95,8 +94,8 @@ int gt_leftover_read(pid_t pid, struct gt_leftover **out, struct gt_message *mes
 	if (!arena)
 		goto close;
 	leftover = calloc(1, sizeof(*leftover));
-	error = leftover ? copy_arena(&process, arena, &leftover->arena, message)
-			 : gt_fail(message, GT_ENOMEM, "no memory for a copy of it");
+	error = leftover != NULL ? copy_arena(&process, arena, &leftover->arena, message)
+				 : gt_fail(message, GT_ENOMEM, "no memory for a copy of it");
 	if (error) {
 		free(leftover);
 		goto close;
@@ -135,8 +134,7 @@ int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, u
 	struct gt_drain drain;
 	struct timespec now;
 	uint64_t now_ns;
-	uint32_t i;
-	int pass, result;
+	int result;
 
 	*calls = 0;
 	result = gt_drain_init(&drain, &leftover->arena, GRAFTRACE_MODE_DRAIN, sink, message);
@@ -147,9 +145,9 @@ int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, u
 	drain.begun_ns = 0; /* its counts have had all the time since the machine started */
 	result = gt_drain_scan(&drain);
 	/* In the copy nobody writes any more. */
-	for (i = 0; !result && i < drain.live_count; i++)
+	for (uint32_t i = 0; !result && i < drain.live_count; i++)
 		gt_drain_end_writer(&drain, drain.live[i], true);
-	for (pass = 0; result >= 0 && pass < PASSES; pass++)
+	for (int pass = 0; result >= 0 && pass < PASSES; pass++)
 		result = gt_drain_pass(&drain, now_ns + (uint64_t)pass * PASS_NS);
 	*calls = drain.calls;
 	gt_drain_fini(&drain);
@@ -158,7 +156,7 @@ int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, u
 
 void gt_leftover_free(struct gt_leftover *leftover)
 {
-	if (!leftover)
+	if (leftover == NULL)
 		return;
 	gt_arena_destroy(&leftover->arena);
 	free(leftover);

@@ -30,7 +30,7 @@ static bool has_place(struct gt_live_target *live)
 	if (live->writer_count < live->writer_room)
 		return true;
 	writers = realloc(live->writers, room * sizeof(*writers));
-	if (!writers)
+	if (writers == NULL)
 		return false;
 	live->writers = writers;
 	live->writer_room = room;
@@ -68,7 +68,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 {
 	struct gt_live_target *live = lock(target->data);
 	struct gt_drain *drain = drain_of(live, index, &index);
-	int error = drain ? gt_drain_writer(drain, index, out) : GT_ENOENT;
+	int error = drain != NULL ? gt_drain_writer(drain, index, out) : GT_ENOENT;
 
 	unlock(live);
 	return error;
@@ -80,7 +80,8 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 	struct gt_live_target *live = lock(target->data);
 	struct gt_drain *drain = drain_of(live, index, &index);
 	bool active;
-	int64_t words = drain ? gt_drain_copy(drain, index, sequence, buffer, &active) : GT_ENOENT;
+	int64_t words =
+		drain != NULL ? gt_drain_copy(drain, index, sequence, buffer, &active) : GT_ENOENT;
 
 	unlock(live);
 	*bytes = buffer;
@@ -91,10 +92,10 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_target *live = lock(target->data);
 	struct gt_drain *drain = drain_of(live, index, &index);
-	int error = drain ? GT_ENOTSUP : GT_ENOENT;
+	int error = drain != NULL ? GT_ENOTSUP : GT_ENOENT;
 
 	/* In a recording run the sub-buffers are the file's. */
-	if (drain && drain->mode != GRAFTRACE_MODE_DRAIN)
+	if (drain != NULL && drain->mode != GRAFTRACE_MODE_DRAIN)
 		error = gt_drain_consume(drain, index, sequence);
 	unlock(live);
 	return error;
@@ -104,9 +105,9 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 {
 	struct gt_live_target *live = lock(target->data);
 	struct gt_drain *drain = drain_of(live, index, &index);
-	int error = drain ? 0 : GT_ENOENT;
+	int error = drain != NULL ? 0 : GT_ENOENT;
 
-	if (drain && drain->mode != GRAFTRACE_MODE_DRAIN)
+	if (drain != NULL && drain->mode != GRAFTRACE_MODE_DRAIN)
 		error = gt_drain_hold(drain, index, sequence);
 	unlock(live);
 	return error;
@@ -116,7 +117,7 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 {
 	struct gt_live_target *live = lock(target->data);
 	struct gt_drain *drain = drain_of(live, index, &index);
-	uint64_t next = drain ? gt_drain_next(drain, index, sequence) : sequence;
+	uint64_t next = drain != NULL ? gt_drain_next(drain, index, sequence) : sequence;
 
 	unlock(live);
 	return next;
@@ -153,7 +154,8 @@ static int function_at(void *data, uint32_t pid, uint64_t address, struct gt_fun
 	int error;
 
 	error = gt_catalog_function_at(live->catalog, at, address, out);
-	for (int generations = 0; error && live->parent && generations < 64; generations++) {
+	for (int generations = 0; error && live->parent != NULL && generations < 64;
+	     generations++) {
 		at = live->parent(live->parent_data, at);
 		if (!at)
 			break;
@@ -167,14 +169,15 @@ static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *
 {
 	struct gt_live_target *live = data;
 
-	return live->off_cpu ? gt_off_cpu_find(live->off_cpu, tid, after, time) : GT_ENOTSUP;
+	return live->off_cpu != NULL ? gt_off_cpu_find(live->off_cpu, tid, after, time)
+				     : GT_ENOTSUP;
 }
 
 static uint32_t read_switches(void *data, uint64_t *cursor, struct gt_switch *out, uint32_t room)
 {
 	struct gt_live_target *live = data;
 
-	return live->off_cpu ? gt_off_cpu_read(live->off_cpu, cursor, out, room) : 0;
+	return live->off_cpu != NULL ? gt_off_cpu_read(live->off_cpu, cursor, out, room) : 0;
 }
 
 static const struct gt_ring_ops ring = {

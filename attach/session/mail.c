@@ -43,16 +43,16 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_session
 {
 	uint64_t images[IMAGES];
 	struct gt_process process;
-	size_t i, k, count = 0;
+	size_t k, count = 0;
 	bool found = false;
 
 	if (pid <= 0 || gt_session_arena_mapped(session, pid) != arena ||
 	    gt_process_open(&process, pid, NULL))
 		return false;
-	if (session->tracees.coming && session->tracees.coming->has_agent)
+	if (session->tracees.coming != NULL && session->tracees.coming->has_agent)
 		found = read_letter(&process, &session->tracees.coming->agent, slot, text) == 0 &&
 			is_of(text, pid);
-	for (i = 0; !found && i < session->tracees.count && count < IMAGES; i++) {
+	for (size_t i = 0; !found && i < session->tracees.count && count < IMAGES; i++) {
 		const struct gt_tracee *tracee = session->tracees.list[i];
 
 		for (k = 0; k < count && images[k] != tracee->agent.image; k++)
@@ -71,7 +71,7 @@ bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_are
 {
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 
-	if (tracee && tracee->has_agent)
+	if (tracee != NULL && tracee->has_agent)
 		return tracee->arena == arena->shared.number &&
 		       read_letter(&tracee->process, &tracee->agent, slot, text) == 0 &&
 		       is_of(text, pid);
@@ -105,10 +105,8 @@ void gt_mail_answer(const struct gt_letter *letter, uint64_t value)
 
 void gt_mail_free_answered(struct gt_session *session, pid_t pid)
 {
-	uint32_t i, k;
-
-	for (k = 0; k < session->arena_count; k++)
-		for (i = 0; i < session->arenas[k].shared.mail_count; i++) {
+	for (uint32_t k = 0; k < session->arena_count; k++)
+		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++) {
 			struct graftrace_mail *mail = gt_arena_mail(&session->arenas[k].shared, i);
 
 			if (mail->pid == (uint32_t)pid &&
@@ -122,7 +120,7 @@ void gt_mail_free_answered(struct gt_session *session, pid_t pid)
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid)
 {
 	const struct gt_tracee *tracee = gt_follow_find(session, pid);
-	struct gt_letter letter = { .arena = &session->arenas[tracee ? tracee->arena : 0] };
+	struct gt_letter letter = { .arena = &session->arenas[tracee != NULL ? tracee->arena : 0] };
 
 	for (letter.slot = 0; letter.slot < letter.arena->shared.mail_count; letter.slot++)
 		if (gt_mail_read_letter(session, letter.arena, letter.slot, pid, &letter.text) &&
@@ -143,7 +141,8 @@ static int on_objects(struct gt_session *session, const struct gt_letter *letter
 	struct gt_message why = { "" };
 	int error;
 
-	if (!tracee || !gt_follow_is_thread_of((pid_t)letter->text.pid, (pid_t)letter->text.tid))
+	if (tracee == NULL ||
+	    !gt_follow_is_thread_of((pid_t)letter->text.pid, (pid_t)letter->text.tid))
 		return 0;
 	error = gt_tracee_objects(tracee, (pid_t)letter->text.tid, letter->slot,
 				  letter->text.ticket, &session->catalog, &session->selection,
@@ -170,19 +169,19 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 	struct sock_fprog program;
 	struct gt_message why;
 
-	if (!tracee)
+	if (tracee == NULL)
 		return 0;
 	if (letter->argument[0] &&
 	    !gt_process_read(&tracee->process, letter->argument[0], &program, sizeof(program)) &&
 	    program.len <= BPF_MAXINSNS)
 		filter = malloc((program.len + 1ul) * sizeof(*filter));
-	if (filter && !gt_process_read(&tracee->process, (uint64_t)program.filter, filter,
-				       program.len * sizeof(*filter)))
+	if (filter != NULL && !gt_process_read(&tracee->process, (uint64_t)program.filter, filter,
+					       program.len * sizeof(*filter)))
 		forbidden = gt_seccomp_forbids(filter, program.len, false);
 	else
 		program.len = 0;
-	*answered = session->selection.syscalls && filter && tracee->has_agent && !tracee->clean &&
-		    gt_seccomp_asks_place(filter, program.len);
+	*answered = session->selection.syscalls && filter != NULL && tracee->has_agent &&
+		    !tracee->clean && gt_seccomp_asks_place(filter, program.len);
 	free(filter);
 	if (*answered) {
 		leave_process(
@@ -191,7 +190,7 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 			"from, and these are recorded: nothing of it is recorded from then on");
 		return 0;
 	}
-	if (!forbidden)
+	if (forbidden == NULL)
 		return 1;
 	gt_fail(&why, GT_ENOTSUP,
 		"it has entered a sandbox (seccomp) that forbids %s: hardly "
@@ -216,7 +215,7 @@ static bool on_leave(struct gt_session *session, const struct graftrace_letter *
 			: "it takes the %gs register for itself (arch_prctl ARCH_SET_GS), which "
 			  "graftrace needs: nothing of it is recorded from then on";
 
-	if (!tracee || !tracee->has_agent || tracee->clean)
+	if (tracee == NULL || !tracee->has_agent || tracee->clean)
 		return false;
 	leave_process(session, tracee, why);
 	return true;
@@ -262,9 +261,8 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 {
 	int done = 0, error = 0;
-	uint32_t i;
 
-	for (i = 0; !error && i < arena->shared.mail_count; i++) {
+	for (uint32_t i = 0; !error && i < arena->shared.mail_count; i++) {
 		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i), copy;
 		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
 		struct gt_letter letter = { .arena = arena, .slot = i };
@@ -325,20 +323,19 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 
 	return state == GRAFTRACE_MAIL_POSTED && kind != GRAFTRACE_MAIL_FORK &&
 	       kind != GRAFTRACE_MAIL_TRIGGER && pid > 0 && pid != process->pid &&
-	       !gt_follow_find(session, pid) &&
+	       gt_follow_find(session, pid) == NULL &&
 	       (gt_sharers_has(process, pid) || is_child(process, pid)) && is_untraced(pid, tid);
 }
 
 bool gt_mail_is_awaited(void *data, const struct gt_process *process)
 {
 	struct gt_session *session = data;
-	uint32_t i, k;
 
 	/* Once all are being left, nobody waits. */
 	if (!__atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED))
 		return false;
-	for (k = 0; k < session->arena_count; k++)
-		for (i = 0; i < session->arenas[k].shared.mail_count; i++)
+	for (uint32_t k = 0; k < session->arena_count; k++)
+		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++)
 			if (is_awaited(session, &session->arenas[k], i, process))
 				return true;
 	return false;
@@ -347,12 +344,11 @@ bool gt_mail_is_awaited(void *data, const struct gt_process *process)
 void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 {
 	struct gt_session *session = data;
-	uint32_t i, k;
 
-	for (k = 0; k < session->arena_count; k++) {
+	for (uint32_t k = 0; k < session->arena_count; k++) {
 		struct gt_session_arena *arena = &session->arenas[k];
 
-		for (i = 0; i < arena->shared.mail_count; i++) {
+		for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
 			const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 			struct gt_letter letter = { .arena = arena, .slot = i };
 
@@ -373,9 +369,8 @@ void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 int gt_mail_read(struct gt_session *session)
 {
 	int done = 0, result = 0;
-	uint32_t i;
 
-	for (i = 0; result >= 0 && i < session->arena_count; i++) {
+	for (uint32_t i = 0; result >= 0 && i < session->arena_count; i++) {
 		result = read_mail(session, &session->arenas[i]);
 		done += result > 0 ? result : 0;
 	}

@@ -43,7 +43,7 @@ static pid_t parent_of(pid_t pid)
 	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid))
 		return 0;
 	at = strstr(text, "\nPPid:");
-	return at ? (pid_t)atoi(at + 6) : 0;
+	return at != NULL ? (pid_t)atoi(at + 6) : 0;
 }
 
 void gt_follow_note_reapers(struct gt_session *session, pid_t pid)
@@ -65,13 +65,14 @@ static bool add(struct family *family, pid_t pid, pid_t parent)
 	if (family->count == family->room) {
 		size_t room = family->room ? family->room * 2 : 512;
 		pid_t *pids = realloc(family->pids, room * sizeof(*pids));
-		pid_t *parents = pids ? realloc(family->parents, room * sizeof(*parents)) : NULL;
-		bool *ours = parents ? realloc(family->ours, room * sizeof(*ours)) : NULL;
+		pid_t *parents =
+			pids != NULL ? realloc(family->parents, room * sizeof(*parents)) : NULL;
+		bool *ours = parents != NULL ? realloc(family->ours, room * sizeof(*ours)) : NULL;
 
-		family->pids = pids ? pids : family->pids;
-		family->parents = parents ? parents : family->parents;
-		family->ours = ours ? ours : family->ours;
-		if (!ours)
+		family->pids = pids != NULL ? pids : family->pids;
+		family->parents = parents != NULL ? parents : family->parents;
+		family->ours = ours != NULL ? ours : family->ours;
+		if (ours == NULL)
 			return false;
 		family->room = room;
 	}
@@ -88,13 +89,13 @@ static void read_family(struct gt_session *session, struct family *family, bool 
 	DIR *processes = gt_proc_numbers(0);
 	pid_t pid;
 
-	while (processes && (pid = gt_proc_next(processes))) {
+	while (processes != NULL && (pid = gt_proc_next(processes))) {
 		if (pid == getpid() || (last && (pid < session->program.pid || pid > last)))
 			continue;
 		if (!add(family, pid, parent_of(pid)))
 			break;
 	}
-	if (processes)
+	if (processes != NULL)
 		closedir(processes);
 }
 
@@ -136,7 +137,7 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 	for (size_t i = 0; i < family.count; i++) {
 		pid_t pid = family.pids[i];
 
-		if (pid == parent || gt_follow_find(session, pid) ||
+		if (pid == parent || gt_follow_find(session, pid) != NULL ||
 		    (!family.ours[i] && !is_orphan(session, family.parents[i])))
 			continue;
 		if (gt_process_start_time(pid) >= session->program.start_time)
@@ -156,7 +157,7 @@ int gt_follow_each_stranger(struct gt_session *session,
 	read_family(session, &family, true);
 	mark_descendants(session, &family);
 	for (size_t i = 0; !result && i < family.count; i++)
-		if (family.ours[i] && !gt_follow_find(session, family.pids[i]))
+		if (family.ours[i] && gt_follow_find(session, family.pids[i]) == NULL)
 			result = each(session, family.pids[i], family.parents[i]);
 	free(family.pids);
 	free(family.parents);

@@ -20,9 +20,7 @@ void gt_profile_init(struct gt_profile *profile, struct gt_arena *arena, struct 
 
 static void forget(struct graftrace_profile_entry ***pages, uint32_t count)
 {
-	uint32_t i;
-
-	for (i = 0; *pages && i < count; i++)
+	for (uint32_t i = 0; *pages != NULL && i < count; i++)
 		free((*pages)[i]);
 	free(*pages);
 	*pages = NULL;
@@ -31,7 +29,7 @@ static void forget(struct graftrace_profile_entry ***pages, uint32_t count)
 void gt_profile_fini(struct gt_profile *profile)
 {
 	forget(&profile->dead, profile->dead_count);
-	if (profile->arena)
+	if (profile->arena != NULL)
 		forget(&profile->before, profile->arena->profile_page_count);
 	*profile = (struct gt_profile){ 0 };
 }
@@ -71,7 +69,7 @@ static bool find_owner(const struct gt_profile *profile, uint32_t page, struct o
 			owner->writer = writer;
 	}
 	/* Of the numbers up to this one every writer was found; a later one may live. */
-	owner->dead = !owner->writer && generation <= drain->generations;
+	owner->dead = owner->writer == NULL && generation <= drain->generations;
 	return true;
 }
 
@@ -134,7 +132,7 @@ static void read_entry(const struct gt_profile *profile, uint32_t page, uint32_t
 		       struct graftrace_profile_entry *entry)
 {
 	load_entry(&gt_arena_profile_page(profile->arena, page)[at], entry);
-	if (profile->before && profile->before[page])
+	if (profile->before != NULL && profile->before[page] != NULL)
 		take_off(entry, &profile->before[page][at]);
 }
 
@@ -146,17 +144,17 @@ int gt_profile_reset(struct gt_profile *profile)
 	forget(&profile->dead, profile->dead_count);
 	profile->dead_count = 0;
 	profile->out_of_memory = false;
-	if (!profile->before && used)
+	if (profile->before == NULL && used)
 		profile->before =
 			calloc(profile->arena->profile_page_count, sizeof(*profile->before));
-	if (!profile->before && used)
+	if (profile->before == NULL && used)
 		return GT_ENOMEM;
 	for (page = 0; page < used; page++) {
 		if (!find_owner(profile, page, &owner))
 			continue;
-		if (!profile->before[page])
+		if (profile->before[page] == NULL)
 			profile->before[page] = calloc(FUNCTIONS, sizeof(**profile->before));
-		if (!profile->before[page])
+		if (profile->before[page] == NULL)
 			return GT_ENOMEM;
 		for (i = 0; i < FUNCTIONS; i++)
 			load_entry(&gt_arena_profile_page(profile->arena, page)[i],
@@ -174,14 +172,14 @@ static struct graftrace_profile_entry *dead_page(struct gt_profile *profile, uin
 		struct graftrace_profile_entry **grown =
 			realloc(profile->dead, count * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return NULL;
 		memset(grown + profile->dead_count, 0,
 		       (count - profile->dead_count) * sizeof(*grown));
 		profile->dead = grown;
 		profile->dead_count = count;
 	}
-	if (!profile->dead[at])
+	if (profile->dead[at] == NULL)
 		profile->dead[at] = calloc(FUNCTIONS, sizeof(**profile->dead));
 	return profile->dead[at];
 }
@@ -189,17 +187,16 @@ static struct graftrace_profile_entry *dead_page(struct gt_profile *profile, uin
 static void take_page(struct gt_profile *profile, uint32_t page, uint32_t first)
 {
 	struct graftrace_profile_entry *to = dead_page(profile, first), entry;
-	uint32_t i;
 
-	if (!to) {
+	if (to == NULL) {
 		profile->out_of_memory = true;
 		return; /* it stays where it is, and is counted from there */
 	}
-	for (i = 0; i < FUNCTIONS; i++) {
+	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		read_entry(profile, page, i, &entry);
 		add_entry(&to[i], &entry);
 	}
-	if (profile->before) {
+	if (profile->before != NULL) {
 		free(profile->before[page]);
 		profile->before[page] = NULL;
 	}
@@ -232,7 +229,7 @@ static int add_sum(struct sums *sums, uint32_t function,
 		uint32_t room = sums->room ? sums->room * 2 : 1024;
 		struct gt_profile_sum *grown = realloc(sums->sums, room * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		sums->sums = grown;
 		sums->room = room;
@@ -252,12 +249,11 @@ static int by_function(const void *left, const void *right)
 static uint32_t first_number(const struct gt_catalog *catalog, uint32_t function)
 {
 	const struct gt_catalog_block *block = NULL;
-	size_t i;
 
-	for (i = 0; i < catalog->block_count && !block; i++)
+	for (size_t i = 0; i < catalog->block_count && block == NULL; i++)
 		if (function - catalog->blocks[i].first < catalog->blocks[i].count)
 			block = &catalog->blocks[i];
-	for (i = 0; block && i < catalog->block_count; i++)
+	for (size_t i = 0; block != NULL && i < catalog->block_count; i++)
 		if (catalog->blocks[i].file == block->file &&
 		    function - block->first < catalog->blocks[i].count)
 			return catalog->blocks[i].first + (function - block->first);
@@ -267,13 +263,13 @@ static uint32_t first_number(const struct gt_catalog *catalog, uint32_t function
 void gt_profile_merge(const struct gt_catalog *catalog, struct gt_profile_sum *sums,
 		      uint32_t *count)
 {
-	uint32_t i, kept = 0;
+	uint32_t kept = 0;
 
-	for (i = 0; catalog->block_count > 1 && i < *count; i++)
+	for (uint32_t i = 0; catalog->block_count > 1 && i < *count; i++)
 		sums[i].function = first_number(catalog, sums[i].function);
 	if (*count) /* else there is no array */
 		qsort(sums, *count, sizeof(*sums), by_function);
-	for (i = 0; i < *count; i++) {
+	for (uint32_t i = 0; i < *count; i++) {
 		if (kept && sums[kept - 1].function == sums[i].function)
 			add_entry(&sums[kept - 1].entry, &sums[i].entry);
 		else
@@ -293,7 +289,7 @@ int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_
 	gt_drain_find_writers(profile->drain);
 	for (page = 0; page < used && !error; page++) {
 		if (!find_owner(profile, page, &owner) ||
-		    (tid && (!owner.writer || owner.writer->writer.tid != tid)))
+		    (tid && (owner.writer == NULL || owner.writer->writer.tid != tid)))
 			continue;
 		for (i = 0; i < FUNCTIONS && !error; i++) {
 			struct graftrace_profile_entry entry;
@@ -304,7 +300,7 @@ int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_
 		}
 	}
 	for (page = 0; !tid && page < profile->dead_count && !error; page++)
-		for (i = 0; profile->dead[page] && i < FUNCTIONS && !error; i++)
+		for (i = 0; profile->dead[page] != NULL && i < FUNCTIONS && !error; i++)
 			if (profile->dead[page][i].hits)
 				error = add_sum(&sums, page * FUNCTIONS + i,
 						&profile->dead[page][i]);

@@ -89,7 +89,7 @@ static pid_t parent_of(void *data, pid_t pid)
 	struct gt_session *session = data;
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
 
-	return tracee ? tracee->parent : 0;
+	return tracee != NULL ? tracee->parent : 0;
 }
 
 static void calibrate(struct gt_session *session)
@@ -113,8 +113,8 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 	memory->fork_policy = options->no_fork	    ? GRAFTRACE_FORK_CLEAN
 			      : options->watch_ends ? GRAFTRACE_FORK_KNOWN
 						    : GRAFTRACE_FORK_FOLLOW;
-	memory->graph_only =
-		options->tracer != GRAFTRACE_TRACER_FUNCTION && options->graph && options->graph[0];
+	memory->graph_only = options->tracer != GRAFTRACE_TRACER_FUNCTION &&
+			     options->graph != NULL && options->graph[0] != NULL;
 	memory->profile = options->profile;
 	memory->children_follow = 0; /* options/function-fork, as on Linux */
 	memory->max_depth = options->max_graph_depth;
@@ -143,7 +143,7 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 	int error, status;
 	pid_t pid;
 
-	if (!tracee)
+	if (tracee == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for a process");
 	error = gt_process_start(&tracee->process, argv, message);
 	if (error) {
@@ -234,18 +234,19 @@ static int take_wishes(struct gt_session *session, const struct gt_session_optio
 {
 	int error;
 
-	if (options->library_globs && options->library_globs[0]) {
+	if (options->library_globs != NULL && options->library_globs[0] != NULL) {
 		session->selection.library_globs = gt_session_copy_list(options->library_globs);
-		if (!session->selection.library_globs)
+		if (session->selection.library_globs == NULL)
 			return gt_fail(message, GT_ENOMEM, "no memory for a session");
 	}
 	error = gt_values_new(options->values, &session->values, message);
 	session->selection.values = session->values;
 	if (!error)
 		error = gt_session_ask_first(session, options, message);
-	for (size_t i = 0; !error && options->probes && options->probes[i]; i++)
+	for (size_t i = 0; !error && options->probes != NULL && options->probes[i] != NULL; i++)
 		error = set_first_probe(session, options->probes[i], message);
-	for (size_t i = 0; !error && options->synthetics && options->synthetics[i]; i++)
+	for (size_t i = 0; !error && options->synthetics != NULL && options->synthetics[i] != NULL;
+	     i++)
 		error = add_first_synthetic(session, options->synthetics[i], message);
 	for (size_t i = 0; !error && i < options->trigger_count; i++)
 		error = gt_triggers_add(&session->triggers, &options->triggers[i], message);
@@ -263,7 +264,8 @@ static int take_event_rules(struct gt_session *session, const struct gt_session_
 				 &session->live.target.clock, &session->catalog);
 	gt_event_rules_init(rules, &session->rules_of_program.host);
 	session->selection.event_rules = rules;
-	for (const char *const *pair = options->event_filters; !error && pair && *pair; pair += 2)
+	for (const char *const *pair = options->event_filters;
+	     !error && pair != NULL && *pair != NULL; pair += 2)
 		error = gt_event_rules_set_filter(rules, pair[0], pair[1], message);
 	for (size_t i = 0; !error && i < options->event_trigger_count; i++)
 		error = gt_event_rules_trigger(rules, options->event_triggers[i].word,
@@ -303,10 +305,10 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	int error;
 
 	if (options->size < sizeof(*options) ||
-	    (!options->pid_count && (!options->argv || !options->argv[0])))
+	    (!options->pid_count && (options->argv == NULL || options->argv[0] == NULL)))
 		return gt_fail(message, GT_EINVAL, "no program to run");
 	session = calloc(1, sizeof(*session));
-	if (!session)
+	if (session == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for a session");
 	init(session, options);
 	error = take_wishes(session, options, message);
@@ -338,7 +340,6 @@ static int work_locked(struct gt_session *session, bool *over)
 	struct gt_instant now = gt_clock_now();
 	uint32_t passes = 0; /* a process that nobody knows of may fill the ring without end */
 	bool ended;
-	uint32_t i;
 	int done, drained, error;
 
 	*over = false;
@@ -347,7 +348,7 @@ static int work_locked(struct gt_session *session, bool *over)
 	done = gt_follow_work(session, now.ns);
 	if (done < 0)
 		return done;
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		gt_profile_collect(&session->arenas[i].profile);
 	/* Who was detached from goes on switching: no turn would be the last where each one's
 	 * switches cannot be written. */
@@ -435,10 +436,10 @@ struct gt_target *gt_session_target(struct gt_session *session)
 static bool listed_before(const struct gt_session *session, size_t tracee, size_t object)
 {
 	const struct gt_catalog_file *file = session->tracees.list[tracee]->objects[object]->file;
-	size_t i, k;
 
-	for (i = 0; i <= tracee; i++)
-		for (k = 0; k < (i < tracee ? session->tracees.list[i]->object_count : object); k++)
+	for (size_t i = 0; i <= tracee; i++)
+		for (size_t k = 0;
+		     k < (i < tracee ? session->tracees.list[i]->object_count : object); k++)
 			if (session->tracees.list[i]->objects[k]->file == file &&
 			    !session->tracees.list[i]->objects[k]->gone)
 				return true;
@@ -451,19 +452,18 @@ int gt_session_each_function(struct gt_session *session,
 			     void *data)
 {
 	int result = 0;
-	uint32_t index;
-	size_t i, k;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->tracees.count; i++) {
+	for (size_t i = 0; i < session->tracees.count; i++) {
 		struct gt_tracee *tracee = session->tracees.list[i];
 
-		for (k = 0; k < tracee->object_count; k++) {
+		for (size_t k = 0; k < tracee->object_count; k++) {
 			struct gt_tracee_object *object = tracee->objects[k];
 
 			if (object->region < 0 || object->gone || listed_before(session, i, k))
 				continue;
-			for (index = 0; !result && index < object->file->function_count; index++) {
+			for (uint32_t index = 0; !result && index < object->file->function_count;
+			     index++) {
 				struct gt_function function;
 
 				if (!gt_tracee_can_trace(tracee, object, index,
@@ -485,9 +485,7 @@ int gt_session_each_function(struct gt_session *session,
 
 int gt_session_exit_status(const struct gt_session *session)
 {
-	uint32_t i;
-
-	for (i = 0; session->program.attached && i < session->notes.death_count; i++)
+	for (uint32_t i = 0; session->program.attached && i < session->notes.death_count; i++)
 		if (session->notes.deaths[i].pid == session->program.pid)
 			return session->notes.deaths[i].signal;
 	return session->program.status;
@@ -511,7 +509,7 @@ int gt_session_signal(struct gt_session *session, int signal)
 
 void gt_session_destroy(struct gt_session *session)
 {
-	if (!session)
+	if (session == NULL)
 		return;
 	stop_watching(session);
 	while (session->tracees.count) {

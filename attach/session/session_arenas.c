@@ -20,11 +20,10 @@ static uint64_t room_for_arena(const struct gt_session_options *options)
 {
 	rlim_t least = RLIM_INFINITY;
 	struct rlimit limit;
-	size_t i;
 
 	if (getrlimit(RLIMIT_AS, &limit) == 0)
 		least = limit.rlim_cur;
-	for (i = 0; i < options->pid_count; i++)
+	for (size_t i = 0; i < options->pid_count; i++)
 		if (prlimit(options->pids[i], RLIMIT_AS, NULL, &limit) == 0 &&
 		    limit.rlim_cur < least)
 			least = limit.rlim_cur;
@@ -35,7 +34,7 @@ static bool is_foreign(void *data, uint32_t arena, uint32_t pid)
 {
 	const struct gt_tracee *tracee = gt_follow_find(data, (pid_t)pid);
 
-	return tracee && tracee->has_agent && tracee->arena != arena;
+	return tracee != NULL && tracee->has_agent && tracee->arena != arena;
 }
 
 /* All but the shared memory. */
@@ -63,7 +62,7 @@ int gt_session_first_arena(struct gt_session *session, const struct gt_session_o
 
 	if (error)
 		return error;
-	if (options->recording)
+	if (options->recording != NULL)
 		gt_arena_note_recording(&arena->shared, options->recording,
 					options->recording_clock.tsc_base,
 					options->recording_clock.ns_base);
@@ -128,7 +127,6 @@ int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session
 			struct gt_message *message)
 {
 	struct gt_credentials credentials;
-	uint32_t i;
 	int error = gt_credentials_read(pid, &credentials);
 
 	if (error)
@@ -136,7 +134,7 @@ int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session
 			       error == GT_EGONE ? "process %d has ended"
 						 : "no memory for process %d",
 			       (int)pid);
-	for (i = 0; i < session->arena_count; i++) {
+	for (uint32_t i = 0; i < session->arena_count; i++) {
 		*arena = &session->arenas[i];
 		if (!(*arena)->processes) { /* the first process's */
 			gt_credentials_free(&(*arena)->credentials);
@@ -164,13 +162,11 @@ struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid
 {
 	struct gt_session_arena *found = NULL;
 	struct gt_maps maps;
-	uint32_t k;
-	size_t i;
 
 	if (pid <= 0 || gt_process_maps(pid, &maps, NULL))
 		return NULL;
-	for (i = 0; i < maps.count && !found; i++)
-		for (k = 0; k < session->arena_count && !found; k++)
+	for (size_t i = 0; i < maps.count && found == NULL; i++)
+		for (uint32_t k = 0; k < session->arena_count && found == NULL; k++)
 			if (is_of(&maps.entries[i], &session->arenas[k].shared))
 				found = &session->arenas[k];
 	gt_maps_free(&maps);
@@ -183,25 +179,22 @@ void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 	tracee->arena = arena->shared.number;
 	tracee->process.helper = &session->helper;
 	arena->processes++;
-	if (from && from != arena)
+	if (from != NULL && from != arena)
 		gt_session_take_threads(session, tracee->process.pid, from, arena);
 }
 
 void gt_session_write_tracing(struct gt_session *session, bool on)
 {
-	uint32_t i;
-
-	for (i = 0; i < session->arena_count; i++)
+	for (uint32_t i = 0; i < session->arena_count; i++)
 		__atomic_store_n(&session->arenas[i].shared.memory->tracing_on, on,
 				 __ATOMIC_SEQ_CST);
 }
 
 int gt_session_find_writers(struct gt_session *session)
 {
-	uint32_t i;
 	int error = 0;
 
-	for (i = 0; i < session->arena_count; i++) {
+	for (uint32_t i = 0; i < session->arena_count; i++) {
 		int result = gt_drain_find_writers(&session->arenas[i].drain);
 
 		error = error ? error : result;
@@ -212,9 +205,8 @@ int gt_session_find_writers(struct gt_session *session)
 int gt_session_drain(struct gt_session *session, uint64_t now_ns)
 {
 	int done = 0, result = 0;
-	uint32_t i;
 
-	for (i = 0; result >= 0 && i < session->arena_count; i++) {
+	for (uint32_t i = 0; result >= 0 && i < session->arena_count; i++) {
 		result = gt_drain_pass(&session->arenas[i].drain, now_ns);
 		done += result > 0 ? result : 0;
 	}

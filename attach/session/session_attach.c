@@ -24,7 +24,7 @@
 
 static void say_left(struct gt_message *message, pid_t pid, enum gt_detach_left left)
 {
-	if (!message || message->text[0] || left == GT_DETACH_ALL_GONE)
+	if (message == NULL || message->text[0] || left == GT_DETACH_ALL_GONE)
 		return;
 	if (left == GT_DETACH_LEFT_BREAKPOINT)
 		gt_fail(message, 0,
@@ -62,7 +62,7 @@ static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
 	if (error == GT_EGONE || gt_process_is_ending(&tracee->process))
 		return 0;
 	say_left(message, tracee->process.pid, left);
-	if (error && message && !message->text[0])
+	if (error && message != NULL && !message->text[0])
 		*message = why;
 	return error;
 }
@@ -85,12 +85,11 @@ int gt_follow_detach_all(struct gt_session *session, struct gt_message *message)
 		gt_arena_wake(word);
 	}
 	for (int pass = 0; pass < PASSES && session->tracees.count && more; pass++) {
-		size_t i;
 
 		/* Those that have not told of themselves yet. The program itself is older. */
 		gt_follow_adopt_orphans(session, session->tracees.list[0]->process.pid);
 		more = false;
-		for (i = 0; i < session->tracees.count; i++) {
+		for (size_t i = 0; i < session->tracees.count; i++) {
 			struct gt_tracee *tracee = session->tracees.list[i];
 			int result;
 
@@ -182,7 +181,7 @@ static int attach_locked(const struct attach_work *work)
 	const size_t before = session->tracees.count;
 	int error;
 
-	if (gt_follow_find(session, pid))
+	if (gt_follow_find(session, pid) != NULL)
 		return 0; /* named twice */
 	for (int again = 0; again < ATTEMPTS; again++) {
 		error = gt_refuse_process(pid, message);
@@ -198,7 +197,7 @@ static int attach_locked(const struct attach_work *work)
 		if (error)
 			return error;
 		tracee = calloc(1, sizeof(*tracee));
-		if (!tracee)
+		if (tracee == NULL)
 			return gt_fail(message, GT_ENOMEM, "no memory for a process");
 		error = gt_process_open(&tracee->process, pid, message);
 		/* Its children may ask for something as soon as they run into the agent. */
@@ -336,7 +335,7 @@ int gt_session_detach(struct gt_session *session, struct gt_message *message)
 {
 	int error;
 
-	if (message)
+	if (message != NULL)
 		message->text[0] = 0;
 	pthread_mutex_lock(&session->lock);
 	error = gt_follow_detach_all(session, message);

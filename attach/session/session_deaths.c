@@ -45,10 +45,10 @@ static bool status_of_zombie(pid_t pid, int *status)
 	char text[1024];
 	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
 
-	if (!fields || fields[0] != 'Z')
+	if (fields == NULL || fields[0] != 'Z')
 		return false;
 	fields = strrchr(fields, ' ');
-	return fields && sscanf(fields, "%d", status) == 1;
+	return fields != NULL && sscanf(fields, "%d", status) == 1;
 }
 
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process)

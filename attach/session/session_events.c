@@ -40,10 +40,10 @@ static void add_word(struct joined *joined, const char *before, const char *word
 		const size_t room = joined->room ? joined->room * 2 : 16;
 		char **grown = realloc(joined->words, room * sizeof(*grown));
 
-		joined->words = grown ? grown : joined->words;
-		joined->room = grown ? room : joined->room;
+		joined->words = grown != NULL ? grown : joined->words;
+		joined->room = grown != NULL ? room : joined->room;
 	}
-	if (!copy || joined->count + 2 > joined->room) {
+	if (copy == NULL || joined->count + 2 > joined->room) {
 		free(copy);
 		joined->no_memory = true;
 		return;
@@ -57,9 +57,8 @@ static void exclude_unwanted(struct joined *joined, const char *object, const ch
 			     const char *name)
 {
 	char word[1024];
-	uint32_t who;
 
-	for (who = 0; who < GT_ASKED_MAX; who++)
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++)
 		if (gt_event_words_match(words_of(joined->session, who), system, name, object,
 					 who == 0 && gt_event_is_mark(system, name)))
 			return;
@@ -75,15 +74,13 @@ static void add_asked(struct joined *joined, const char *word)
 {
 	const struct gt_catalog *catalog = &joined->session->catalog;
 	char name[1024];
-	uint32_t k;
-	size_t i;
 
-	if (!strstr(word, GT_EVENT_IN)) {
+	if (strstr(word, GT_EVENT_IN) == NULL) {
 		add_word(joined, "", word);
 		return;
 	}
-	for (i = 0; i < catalog->file_count; i++)
-		for (k = 0; k < catalog->files[i]->probe_count; k++) {
+	for (size_t i = 0; i < catalog->file_count; i++)
+		for (uint32_t k = 0; k < catalog->files[i]->probe_count; k++) {
 			const struct gt_probe *probe = catalog->files[i]->probes[k].probe;
 
 			if (!gt_event_word_in(word, catalog->files[i]->path, probe->system,
@@ -101,33 +98,33 @@ static void join(struct gt_session *session, struct joined *joined)
 {
 	const char *const *word;
 	bool excludes = false, calls = false;
-	uint32_t who, k;
-	size_t i;
 
 	/* System calls that were named once stay known. */
-	for (who = 0; who < GT_ASKED_MAX; who++)
-		for (word = words_of(session, who); word && *word; word++)
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++)
+		for (word = words_of(session, who); word != NULL && *word != NULL; word++)
 			if (**word == '!' && gt_session_names_syscall(*word + 1))
 				add_word(joined, "", *word);
-	for (who = 0; who < GT_ASKED_MAX; who++)
-		for (word = words_of(session, who); word && *word; word++) {
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++)
+		for (word = words_of(session, who); word != NULL && *word != NULL; word++) {
 			if (**word != '!')
 				add_asked(joined, *word);
 			excludes |= **word == '!';
 			calls |= **word != '!' && gt_session_names_syscall(*word);
 		}
-	for (i = 0; excludes && !joined->no_memory && i < session->catalog.file_count; i++) {
+	for (size_t i = 0; excludes && !joined->no_memory && i < session->catalog.file_count; i++) {
 		const struct gt_catalog_file *file = session->catalog.files[i];
 
-		for (k = 0; k < file->probe_count; k++)
+		for (uint32_t k = 0; k < file->probe_count; k++)
 			exclude_unwanted(joined, file->path, file->probes[k].probe->system,
 					 file->probes[k].probe->name);
 	}
-	for (k = 0; excludes && !joined->no_memory && k < session->catalog.synthetic_count; k++)
+	for (uint32_t k = 0; excludes && !joined->no_memory && k < session->catalog.synthetic_count;
+	     k++)
 		exclude_unwanted(joined, "", GT_EVENT_SYNTHETIC,
 				 session->catalog.synthetics[k]->definition.format.name);
 	/* The others of them are known by no word (gt_session_names_syscall). */
-	for (k = 0; excludes && calls && !joined->no_memory && k < gt_syscall_event_count(); k++) {
+	for (uint32_t k = 0;
+	     excludes && calls && !joined->no_memory && k < gt_syscall_event_count(); k++) {
 		const char *system, *name = gt_syscall_event_name(k, &system);
 
 		exclude_unwanted(joined, "", system, name);
@@ -138,10 +135,9 @@ static void join(struct gt_session *session, struct joined *joined)
 static int only_asker(const struct gt_session *session)
 {
 	int only = -1;
-	uint32_t who;
 
-	for (who = 0; who < GT_ASKED_MAX; who++)
-		if (words_of(session, who)) {
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++)
+		if (words_of(session, who) != NULL) {
 			if (only >= 0)
 				return -1;
 			only = (int)who;
@@ -155,7 +151,7 @@ int gt_session_join_events(struct gt_session *session, struct gt_message *messag
 	const int only = only_asker(session);
 	const char *const *word = only >= 0 ? words_of(session, (uint32_t)only) : NULL;
 
-	for (; word && *word; word++) /* as they are */
+	for (; word != NULL && *word != NULL; word++) /* as they are */
 		add_asked(&joined, *word);
 	if (only < 0)
 		join(session, &joined);
@@ -170,9 +166,9 @@ int gt_session_join_events(struct gt_session *session, struct gt_message *messag
 
 static bool are_the_same(char *const *a, char *const *b)
 {
-	while (a && b && *a && *b && strcmp(*a, *b) == 0)
+	while (a != NULL && b != NULL && *a != NULL && *b != NULL && strcmp(*a, *b) == 0)
 		a++, b++;
-	return !(a && *a) && !(b && *b);
+	return !(a != NULL && *a != NULL) && !(b != NULL && *b != NULL);
 }
 
 int gt_session_events_came(struct gt_session *session, struct gt_message *message)
@@ -180,11 +176,10 @@ int gt_session_events_came(struct gt_session *session, struct gt_message *messag
 	const char *const *word;
 	bool waits = false;
 	char **before;
-	uint32_t who;
 	int error;
 
-	for (who = 0; who < GT_ASKED_MAX; who++)
-		for (word = words_of(session, who); word && *word; word++)
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++)
+		for (word = words_of(session, who); word != NULL && *word != NULL; word++)
 			waits |= strstr(*word, GT_EVENT_IN) != NULL;
 	if (!waits)
 		return 0;
@@ -262,7 +257,7 @@ int gt_session_check_hist(struct gt_session *session, const char *word, const ch
 	int result;
 
 	*error = (struct gt_hist_error){ 0 };
-	if (!hist)
+	if (hist == NULL)
 		return GT_ENOMEM;
 	pthread_mutex_lock(&session->lock);
 	result = gt_event_rules_parse_hist(&session->event_rules, word, text, is_new, hist, error);
@@ -340,14 +335,13 @@ static bool is_recorded(const struct gt_session *session, const struct gt_probe 
 static bool is_enabled(const struct gt_session *session, const struct gt_catalog_file *file,
 		       uint32_t index, enum gt_plan_reason *reason)
 {
-	size_t i, k;
 	bool foreign;
 
 	*reason = GT_REASON_NONE;
-	for (i = 0; i < session->tracees.count; i++) {
+	for (size_t i = 0; i < session->tracees.count; i++) {
 		const struct gt_tracee *tracee = session->tracees.list[i];
 
-		for (k = 0; k < tracee->object_count; k++) {
+		for (size_t k = 0; k < tracee->object_count; k++) {
 			const struct gt_tracee_object *object = tracee->objects[k];
 
 			if (object->file != file || object->gone)
@@ -371,13 +365,11 @@ static int each_event_locked(struct gt_session *session,
 {
 	struct gt_event_format event;
 	int result = 0;
-	size_t i;
-	uint32_t k;
 
-	for (i = 0; !result && i < session->catalog.file_count; i++) {
+	for (size_t i = 0; !result && i < session->catalog.file_count; i++) {
 		const struct gt_catalog_file *file = session->catalog.files[i];
 
-		for (k = 0; !result && k < file->probe_count; k++) {
+		for (uint32_t k = 0; !result && k < file->probe_count; k++) {
 			enum gt_plan_reason reason;
 			const bool enabled = is_enabled(session, file, k, &reason);
 
@@ -412,11 +404,10 @@ int gt_session_each_event(struct gt_session *session,
 static uint64_t events_version(const struct gt_session *session)
 {
 	uint64_t changes = session->catalog.next_event;
-	uint32_t i;
 
-	for (i = 0; i < session->catalog.dynamic_count; i++)
+	for (uint32_t i = 0; i < session->catalog.dynamic_count; i++)
 		changes += session->catalog.dynamics[i]->removed;
-	for (i = 0; i < session->catalog.synthetic_count; i++)
+	for (uint32_t i = 0; i < session->catalog.synthetic_count; i++)
 		changes += session->catalog.synthetics[i]->removed;
 	return changes << 1 | gt_session_has_syscalls(session);
 }
@@ -440,13 +431,11 @@ void gt_session_events_since(struct gt_session *session, uint64_t *version,
 static bool is_on_somewhere(const struct gt_session *session, const char *system, const char *name)
 {
 	enum gt_plan_reason reason;
-	size_t i;
-	uint32_t k;
 
-	for (i = 0; i < session->catalog.file_count; i++) {
+	for (size_t i = 0; i < session->catalog.file_count; i++) {
 		const struct gt_catalog_file *file = session->catalog.files[i];
 
-		for (k = 0; k < file->probe_count; k++)
+		for (uint32_t k = 0; k < file->probe_count; k++)
 			if (!file->probes[k].removed &&
 			    strcmp(file->probes[k].probe->name, name) == 0 &&
 			    strcmp(file->probes[k].probe->system, system) == 0 &&

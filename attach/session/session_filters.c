@@ -17,22 +17,22 @@ void gt_session_free_list(char **list)
 {
 	char **at;
 
-	for (at = list; at && *at; at++)
+	for (at = list; at != NULL && *at != NULL; at++)
 		free(*at);
 	free(list);
 }
 
 char **gt_session_copy_list(const char *const *list)
 {
-	size_t count = 0, i;
+	size_t count = 0;
 	char **copy;
 
-	while (list && list[count])
+	while (list != NULL && list[count] != NULL)
 		count++;
 	copy = calloc(count + 1, sizeof(*copy));
-	for (i = 0; copy && i < count; i++) {
+	for (size_t i = 0; copy != NULL && i < count; i++) {
 		copy[i] = strdup(list[i]);
-		if (!copy[i]) {
+		if (copy[i] == NULL) {
 			gt_session_free_list(copy);
 			return NULL;
 		}
@@ -48,13 +48,12 @@ static int each_named(struct gt_session *session, const char *glob,
 		      void *data)
 {
 	bool plain = gt_names_is_plain(glob);
-	size_t i, k;
 	int result = 0;
 
-	for (i = 0; i < session->tracees.count; i++) {
+	for (size_t i = 0; i < session->tracees.count; i++) {
 		struct gt_tracee *tracee = session->tracees.list[i];
 
-		for (k = 0; k < tracee->object_count; k++) {
+		for (size_t k = 0; k < tracee->object_count; k++) {
 			struct gt_tracee_object *object = tracee->objects[k];
 			struct gt_catalog_file *file = object->file;
 			uint32_t at = 0, index = 0;
@@ -116,8 +115,9 @@ static bool is_same(const char *a, const char *b)
 static struct difference compare(const struct gt_word_list *old_list,
 				 const struct gt_word_list *new_list)
 {
-	struct difference difference = { old_list, new_list, 0, old_list ? old_list->count : 0,
-					 new_list ? new_list->count : 0 };
+	struct difference difference = { old_list, new_list, 0,
+					 old_list != NULL ? old_list->count : 0,
+					 new_list != NULL ? new_list->count : 0 };
 	size_t *from = &difference.from;
 
 	if (old_list == new_list)
@@ -140,13 +140,11 @@ static struct difference compare(const struct gt_word_list *old_list,
 static int check_words(struct gt_session *session, const struct difference *difference,
 		       struct gt_message *message)
 {
-	size_t i;
-
-	for (i = 0; i < difference->new_count; i++) {
+	for (size_t i = 0; i < difference->new_count; i++) {
 		const char *word = difference->new_list->words[difference->from + i];
 
 		/* of an object that may come yet */
-		if (!strstr(word, ":mod:") && !each_named(session, word, found_one, NULL))
+		if (strstr(word, ":mod:") == NULL && !each_named(session, word, found_one, NULL))
 			return gt_fail(message, GT_EINVAL, "no function matches '%s'", word);
 	}
 	return 0;
@@ -163,16 +161,14 @@ int gt_session_check_words(struct gt_session *session, const struct gt_word_list
 /* The words that differ, if they are few and all are names. */
 static bool collect_words(const struct difference *difference, const char **words, size_t *count)
 {
-	size_t i;
-
 	if (*count + difference->old_count + difference->new_count > FEW_WORDS)
 		return false;
-	for (i = 0; i < difference->old_count; i++)
+	for (size_t i = 0; i < difference->old_count; i++)
 		words[(*count)++] = difference->old_list->words[difference->from + i];
-	for (i = 0; i < difference->new_count; i++)
+	for (size_t i = 0; i < difference->new_count; i++)
 		words[(*count)++] = difference->new_list->words[difference->from + i];
-	for (i = 0; i < *count; i++)
-		if (!gt_names_is_plain(words[i]) || strstr(words[i], ":mod:"))
+	for (size_t i = 0; i < *count; i++)
+		if (!gt_names_is_plain(words[i]) || strstr(words[i], ":mod:") != NULL)
 			return false;
 	return true;
 }
@@ -188,15 +184,15 @@ static int select_differences(struct gt_session *session, const struct differenc
 			      struct gt_message *message)
 {
 	const char *words[FEW_WORDS];
-	size_t count = 0, i;
+	size_t count = 0;
 	bool few = !begins_or_ends(&differences[GT_LIST_FILTER]);
 	int error = 0;
 
-	for (i = 0; few && i < 3; i++)
+	for (size_t i = 0; few && i < 3; i++)
 		few = collect_words(&differences[i], words, &count);
 	if (!few)
 		return gt_session_select(session, message);
-	for (i = 0; count && i < session->tracees.count; i++) {
+	for (size_t i = 0; count && i < session->tracees.count; i++) {
 		int result = gt_tracee_select_words(session->tracees.list[i], &session->selection,
 						    words, count, message);
 
@@ -211,14 +207,14 @@ int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_a
 {
 	struct gt_trace_settings old = gt_trace_settings_copy(&asker->settings);
 	struct difference differences[3];
-	int error = 0, i;
+	int error = 0;
 
-	for (i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++)
+	for (int i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++)
 		differences[i] = compare(old.lists[i], settings->lists[i]);
-	for (i = GT_LIST_FILTER; !error && i <= GT_LIST_GRAPH; i++)
+	for (int i = GT_LIST_FILTER; !error && i <= GT_LIST_GRAPH; i++)
 		error = check_words(session, &differences[i], message);
 	if (!error) {
-		for (i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++)
+		for (int i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++)
 			gt_trace_settings_set_list(&asker->settings, (enum gt_list)i,
 						   settings->lists[i]);
 		if (asker->used && !asker->asked.off)

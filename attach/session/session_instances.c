@@ -82,7 +82,7 @@ int gt_session_ask(struct gt_session *session, uint32_t who,
 		/* What the top does not want below a function, others may. */
 		session->selection.graph_notrace = session->wanted.others ? NULL : notrace;
 		gt_session_publish(session);
-		if (events || (notrace && had_others != (session->wanted.others != 0))) {
+		if (events || (notrace != NULL && had_others != (session->wanted.others != 0))) {
 			gt_session_update_off(session);
 			error = gt_session_select(session, message);
 		} else {
@@ -109,7 +109,7 @@ bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 	set_values(&asker->settings, settings);
 	joint = gt_session_joint_of(session);
 	asker->settings = old;
-	all = !settings->lists[GT_LIST_EVENTS] && !gt_session_notrace(session) &&
+	all = settings->lists[GT_LIST_EVENTS] == NULL && gt_session_notrace(session) == NULL &&
 	      !gt_session_lists_threads(session) && top->tracer == joint.tracer &&
 	      top->on == joint.on && top->max_depth == joint.max_depth &&
 	      top->threshold_ns == joint.threshold_ns;

@@ -17,14 +17,14 @@ bool gt_session_asker_traces(const struct gt_session_asker *asker)
 static bool records(const struct gt_session_asker *asker)
 {
 	return gt_session_asker_traces(asker) ||
-	       (asker->used && asker->settings.lists[GT_LIST_EVENTS]);
+	       (asker->used && asker->settings.lists[GT_LIST_EVENTS] != NULL);
 }
 
 uint32_t gt_session_count_others(const struct gt_session *session)
 {
-	uint32_t who, count = 0;
+	uint32_t count = 0;
 
-	for (who = 1; who < GT_ASKED_MAX; who++)
+	for (uint32_t who = 1; who < GT_ASKED_MAX; who++)
 		count += records(&session->wanted.askers[who]);
 	return count;
 }
@@ -66,9 +66,8 @@ struct gt_session_joint gt_session_joint_of(const struct gt_session *session)
 {
 	struct gt_session_joint joint = { .tracer = GRAFTRACE_TRACER_NOP, .graph_only = true };
 	bool any = false, any_on = false, any_depth = false, any_threshold = false;
-	uint32_t who;
 
-	for (who = 0; who < GT_ASKED_MAX; who++) {
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++) {
 		const struct gt_trace_settings *one = &session->wanted.askers[who].settings;
 
 		if (records(&session->wanted.askers[who])) {
@@ -111,11 +110,10 @@ struct gt_session_joint gt_session_joint_of(const struct gt_session *session)
 int gt_session_select(struct gt_session *session, struct gt_message *message)
 {
 	int error = gt_session_select_syscalls(session, message);
-	size_t i;
 
 	if (!error)
 		error = gt_session_select_synthetics(session, message);
-	for (i = 0; i < session->tracees.count; i++) {
+	for (size_t i = 0; i < session->tracees.count; i++) {
 		int result = gt_tracee_select(session->tracees.list[i], &session->catalog,
 					      &session->selection, message);
 
@@ -150,9 +148,8 @@ void gt_session_publish(struct gt_session *session)
 bool gt_session_update_off(struct gt_session *session)
 {
 	bool changed = false, stacks;
-	uint32_t who;
 
-	for (who = 0; who < GT_ASKED_MAX; who++) {
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++) {
 		struct gt_session_asker *asker = gt_session_asker_of(session, who);
 		const struct gt_trace_settings *settings = &asker->settings;
 		bool off = settings->tracer == GRAFTRACE_TRACER_NOP &&
@@ -161,7 +158,7 @@ bool gt_session_update_off(struct gt_session *session)
 
 		changed |= asker->used &&
 			   (asker->asked.off != off ||
-			    (asker->asked.flat != flat && settings->lists[GT_LIST_GRAPH]));
+			    (asker->asked.flat != flat && settings->lists[GT_LIST_GRAPH] != NULL));
 		asker->asked.off = off;
 		asker->asked.flat = flat;
 	}
@@ -211,9 +208,7 @@ int gt_session_ask_first(struct gt_session *session, const struct gt_session_opt
 
 void gt_session_ask_fini(struct gt_session *session)
 {
-	uint32_t who;
-
-	for (who = 0; who < GT_ASKED_MAX; who++)
+	for (uint32_t who = 0; who < GT_ASKED_MAX; who++)
 		gt_trace_settings_fini(&gt_session_asker_of(session, who)->settings);
 }
 

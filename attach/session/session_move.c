@@ -87,13 +87,13 @@ static int leave(struct gt_session *session, struct gt_tracee *tracee)
 static void take_threads(struct gt_session *session, pid_t pid, const struct gt_session_arena *from)
 {
 	const struct gt_tracee *tracee = gt_follow_find(session, pid);
-	struct gt_session_arena *arena = tracee ? &session->arenas[tracee->arena] : NULL;
-	DIR *threads = arena && arena != from ? gt_proc_numbers(pid) : NULL;
+	struct gt_session_arena *arena = tracee != NULL ? &session->arenas[tracee->arena] : NULL;
+	DIR *threads = arena != NULL && arena != from ? gt_proc_numbers(pid) : NULL;
 	pid_t tid;
 
-	while (threads && (tid = gt_proc_next(threads)))
+	while (threads != NULL && (tid = gt_proc_next(threads)))
 		gt_session_take_threads(session, tid, from, arena);
-	if (threads)
+	if (threads != NULL)
 		closedir(threads);
 	gt_stop_words_write_host(session);
 }
@@ -127,7 +127,7 @@ static bool sleeps(pid_t pid)
 	char text[1024];
 	const char *fields = gt_proc_stat(text, sizeof(text), pid, 0);
 
-	return fields && fields[0] == 'D';
+	return fields != NULL && fields[0] == 'D';
 }
 
 /* GT_EBUSY as of gt_tracee_move(). */
@@ -191,7 +191,7 @@ static void try_to_move(struct gt_session *session, struct gt_tracee *tracee)
 	took = end - start;
 	session->due.move_ns = end + PAUSES * took;
 	tracee = gt_follow_find(session, pid);
-	if (tracee)
+	if (tracee != NULL)
 		tracee->next_move_ns = end + PAUSES_OF_ONE * took;
 }
 

@@ -71,7 +71,7 @@ static int check_returns(struct gt_session *session, const struct gt_dynamic *dy
 			else if (object->region >= 0 && !object->stubbed)
 				why = "its file was not traced when its first probe was set";
 		}
-	if (!why)
+	if (why == NULL)
 		return 0;
 	*error = (struct gt_probe_error){ gt_probe_error_register, dynamic->definition.place_at };
 	return gt_fail(message, GT_EINVAL, "%s: %s", error->text, why);
@@ -98,7 +98,7 @@ int gt_session_set_probe(struct gt_session *session, const char *text, size_t by
 	pthread_mutex_lock(&session->lock);
 	result = gt_dynamics_add(&session->catalog, text, bytes, kinds, program_path(session),
 				 &dynamic, error, message);
-	if (result && *error->text && message && !*message->text)
+	if (result && *error->text && message != NULL && !*message->text)
 		gt_fail(message, result, "%s", error->text);
 	if (!result)
 		result = plan(session, dynamic, error, message);
@@ -106,7 +106,7 @@ int gt_session_set_probe(struct gt_session *session, const char *text, size_t by
 		result = check_returns(session, dynamic, error, message);
 	if (!result)
 		result = tell(session);
-	if (result && dynamic)
+	if (result && dynamic != NULL)
 		gt_dynamics_remove(&session->catalog, dynamic);
 	pthread_mutex_unlock(&session->lock);
 	return result;

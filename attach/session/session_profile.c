@@ -105,11 +105,11 @@ static int read_sums(struct gt_session *session, uint32_t tid, struct gt_profile
 		error = gt_profile_read(&session->arenas[k].profile, tid, &more, &n);
 		if (!error && n) {
 			all = realloc(*sums, (*count + n) * sizeof(*all));
-			error = all ? 0 : GT_ENOMEM;
-			*sums = all ? all : *sums;
-			if (all)
+			error = all != NULL ? 0 : GT_ENOMEM;
+			*sums = all != NULL ? all : *sums;
+			if (all != NULL)
 				memcpy(all + *count, more, n * sizeof(*all));
-			*count += all ? n : 0;
+			*count += all != NULL ? n : 0;
 		}
 		free(more);
 	}
@@ -131,7 +131,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 	pthread_mutex_lock(&session->lock);
 	error = read_sums(session, tid, &sums, &n);
 	rows = error ? NULL : calloc(n + 1, sizeof(*rows));
-	if (!error && !rows)
+	if (!error && rows == NULL)
 		error = GT_ENOMEM;
 	for (uint32_t i = 0; !error && i < n; i++) {
 		const struct graftrace_profile_entry *entry = &sums[i].entry;

@@ -27,7 +27,7 @@ static void watch_all(struct gt_session *session)
 	pid_t *pids = calloc(session->tracees.count + 1, sizeof(*pids));
 	uint32_t count = 0;
 
-	for (size_t i = 0; pids && i < session->tracees.count; i++)
+	for (size_t i = 0; pids != NULL && i < session->tracees.count; i++)
 		pids[count++] = session->tracees.list[i]->process.pid;
 	if (count)
 		session->switches.error = gt_off_cpu_start(&session->switches.watch, pids, count,
@@ -54,7 +54,7 @@ int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *mess
 	if (!gt_off_cpu_is_on(&session->switches.watch))
 		watch_all(session);
 	error = session->switches.error;
-	if (error && message)
+	if (error && message != NULL)
 		*message = session->switches.why;
 	session->switches.wanted -= error != 0;
 	pthread_mutex_unlock(&session->lock);
@@ -75,7 +75,7 @@ int gt_session_switches(struct gt_session *session, struct gt_message *message)
 
 	pthread_mutex_lock(&session->lock);
 	error = session->switches.error;
-	if (error && message)
+	if (error && message != NULL)
 		*message = session->switches.why;
 	pthread_mutex_unlock(&session->lock);
 	return error;

@@ -25,7 +25,7 @@ static int prepare(struct gt_session *session, struct gt_synthetic_event *synthe
 	const struct gt_event_format *event = &synthetic->definition.format;
 	int error = 0;
 
-	if (!synthetic->told && session->sink && session->sink->event) {
+	if (!synthetic->told && session->sink != NULL && session->sink->event != NULL) {
 		error = session->sink->event(session->sink->data, event);
 		synthetic->told = !error;
 	}
@@ -36,10 +36,9 @@ static int prepare(struct gt_session *session, struct gt_synthetic_event *synthe
 
 int gt_session_select_synthetics(struct gt_session *session, struct gt_message *message)
 {
-	uint32_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < session->catalog.synthetic_count; i++)
+	for (uint32_t i = 0; !error && i < session->catalog.synthetic_count; i++)
 		if (!session->catalog.synthetics[i]->removed)
 			error = prepare(session, session->catalog.synthetics[i], message);
 	return error;
@@ -59,10 +58,9 @@ int gt_session_each_synthetic_locked(struct gt_session *session,
 						 bool enabled, const char *reason),
 				     void *data)
 {
-	uint32_t i;
 	int result = 0;
 
-	for (i = 0; !result && i < session->catalog.synthetic_count; i++) {
+	for (uint32_t i = 0; !result && i < session->catalog.synthetic_count; i++) {
 		const struct gt_synthetic_event *synthetic = session->catalog.synthetics[i];
 
 		if (!synthetic->removed)
@@ -80,7 +78,7 @@ bool gt_session_synthetic_is_on(const struct gt_session *session, const char *sy
 			? gt_synthetics_find(&session->catalog, name)
 			: NULL;
 
-	return synthetic && is_on(session, &synthetic->definition.format);
+	return synthetic != NULL && is_on(session, &synthetic->definition.format);
 }
 
 int gt_session_set_synthetic(struct gt_session *session, const char *text, size_t bytes,
@@ -121,15 +119,14 @@ int gt_session_remove_synthetics(struct gt_session *session, const char *name,
 				 struct gt_message *message)
 {
 	bool found = false, busy = false;
-	uint32_t i;
 
 	pthread_mutex_lock(&session->lock);
-	for (i = 0; i < session->catalog.synthetic_count; i++)
+	for (uint32_t i = 0; i < session->catalog.synthetic_count; i++)
 		if (is_named(session->catalog.synthetics[i], name)) {
 			found = true;
 			busy |= is_in_use(session, session->catalog.synthetics[i]);
 		}
-	for (i = 0; !busy && i < session->catalog.synthetic_count; i++)
+	for (uint32_t i = 0; !busy && i < session->catalog.synthetic_count; i++)
 		if (is_named(session->catalog.synthetics[i], name))
 			session->catalog.synthetics[i]->removed = true;
 	pthread_mutex_unlock(&session->lock);

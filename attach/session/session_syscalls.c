@@ -47,16 +47,16 @@ const char *gt_session_syscall_event(uint64_t number)
 	const struct gt_syscall *call =
 		bsearch(&number, gt_syscall_table, gt_syscall_count, sizeof(*call), by_number);
 
-	return call ? call->enter : NULL;
+	return call != NULL ? call->enter : NULL;
 }
 
 bool gt_session_has_syscalls(const struct gt_session *session)
 {
 	char *const *word = session->selection.events;
 
-	while (word && *word && !names_syscalls(*word))
+	while (word != NULL && *word != NULL && !names_syscalls(*word))
 		word++;
-	return word && *word;
+	return word != NULL && *word != NULL;
 }
 
 static bool is_wanted(const struct gt_session *session, uint32_t index, bool *recorded)
@@ -72,7 +72,8 @@ static uint32_t *number_of(struct gt_session *session, uint32_t index)
 {
 	struct graftrace_syscall *table = graftrace_arena_syscalls(gt_session_settings(session));
 	const struct gt_syscall *call = gt_syscall_of_event(index);
-	struct graftrace_syscall *entry = &table[call ? call->number : GRAFTRACE_ARENA_SYSCALLS];
+	struct graftrace_syscall *entry =
+		&table[call != NULL ? call->number : GRAFTRACE_ARENA_SYSCALLS];
 
 	return gt_syscall_event_is_exit(index) ? &entry->exit : &entry->enter;
 }
@@ -89,7 +90,7 @@ static void fill(struct gt_session *session)
 
 		entry->argument_count = call->argument_count;
 		memcpy(entry->text, call->text, sizeof(entry->text));
-		if (!data)
+		if (data == NULL)
 			continue;
 		entry->data = data->in.argument;
 		entry->data_bytes = data->in.bytes;
@@ -106,7 +107,8 @@ static int prepare(struct gt_session *session, uint32_t index, bool recorded,
 	int error = 0;
 
 	gt_syscall_event_describe(&session->catalog, index, &event);
-	if (!session->syscalls_told[index] && session->sink && session->sink->event) {
+	if (!session->syscalls_told[index] && session->sink != NULL &&
+	    session->sink->event != NULL) {
 		error = session->sink->event(session->sink->data, &event);
 		session->syscalls_told[index] = !error;
 	}
@@ -135,9 +137,9 @@ int gt_session_select_syscalls(struct gt_session *session, struct gt_message *me
 	if (!any && !session->selection.syscalls)
 		return 0;
 	first = gt_syscall_events_first(&session->catalog);
-	if (!session->syscalls_told) {
+	if (session->syscalls_told == NULL) {
 		session->syscalls_told = calloc(count, 1);
-		if (!session->syscalls_told)
+		if (session->syscalls_told == NULL)
 			return gt_fail(message, GT_ENOMEM, "no memory for system calls");
 		fill(session);
 	}
@@ -210,7 +212,7 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 				places->taken++;
 	}
 	for (size_t i = 0; i < session->tracees.count; i++) {
-		if (session->tracees.list[i]->no_syscalls) {
+		if (session->tracees.list[i]->no_syscalls != NULL) {
 			places->refused = session->tracees.list[i]->no_syscalls;
 			places->pid = (int)session->tracees.list[i]->process.pid;
 		}
@@ -218,7 +220,8 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 			const struct gt_tracee_object *object =
 				session->tracees.list[i]->objects[k];
 
-			for (uint32_t n = 0; object->calls && n < object->file->call_count; n++)
+			for (uint32_t n = 0; object->calls != NULL && n < object->file->call_count;
+			     n++)
 				if (object->calls[n].state == GT_FUNCTION_FOREIGN)
 					places->left[GT_REASON_NOT_AS_IN_FILE]++;
 		}

@@ -140,7 +140,7 @@ static bool is_of_arena(struct gt_session *session, uint32_t arena, uint32_t tid
 	if (!gt_proc_read(text, sizeof(text), "/proc/%u/status", tid))
 		return false;
 	tracee = gt_follow_find(session, (pid_t)gt_proc_field(text, "Tgid"));
-	return tracee && tracee->arena == arena;
+	return tracee != NULL && tracee->arena == arena;
 }
 
 /* Adds what threads of the arena have added to the list. */

@@ -23,22 +23,22 @@ static bool has_forgotten(const struct gt_session *session, uint32_t pid)
 /* Some are known only by what they wrote: they had ended before their letter was read. */
 static uint32_t count_processes(const struct gt_session *session)
 {
-	uint32_t *pids, writers = 0, count = 0, at = 0, i, k;
+	uint32_t *pids, writers = 0, count = 0, at = 0;
 
-	for (k = 0; k < session->arena_count; k++)
+	for (uint32_t k = 0; k < session->arena_count; k++)
 		writers += session->arenas[k].drain.writer_count;
 	pids = calloc(writers + 1, sizeof(*pids));
-	for (k = 0; k < session->arena_count; k++) {
+	for (uint32_t k = 0; k < session->arena_count; k++) {
 		const struct gt_drain *drain = &session->arenas[k].drain;
 
 		count += drain->forgotten.processes;
-		for (i = 0; pids && i < drain->writer_count; i++)
+		for (uint32_t i = 0; pids != NULL && i < drain->writer_count; i++)
 			if (!has_forgotten(session, drain->writers[i].writer.pid))
 				pids[at++] = drain->writers[i].writer.pid;
 	}
-	if (pids)
+	if (pids != NULL)
 		qsort(pids, at, sizeof(*pids), by_number);
-	for (i = 0; i < at; i++)
+	for (uint32_t i = 0; i < at; i++)
 		count += pids[i] && (i == 0 || pids[i] != pids[i - 1]);
 	free(pids);
 	return count > session->tracees.so_far ? count : session->tracees.so_far;

@@ -57,7 +57,7 @@ static int select_again(struct gt_session *session, struct gt_message *message)
 
 static bool is_known(const struct gt_trigger *trigger)
 {
-	return trigger->glob && trigger->glob[0] && (int)trigger->action >= 0 &&
+	return trigger->glob != NULL && trigger->glob[0] && (int)trigger->action >= 0 &&
 	       trigger->action < GT_TRIGGER_ACTIONS;
 }
 
@@ -195,7 +195,7 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 		gt_session_note_trigger(session, letter->arena, action == GT_TRIGGER_TRACEON);
 		follow_tracing(session, letter->arena);
 	}
-	if (!session->hits.handler || session->hits.pending_count == GRAFTRACE_ARENA_MAIL ||
+	if (session->hits.handler == NULL || session->hits.pending_count == GRAFTRACE_ARENA_MAIL ||
 	    (!switches && too_many(session, action)))
 		return false;
 	pending = &session->hits.pending[session->hits.pending_count];
@@ -211,7 +211,7 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 							mail->argument[3]),
 		},
 	};
-	if (event.name)
+	if (event.name != NULL)
 		pending->hit.function =
 			(struct gt_function){ .name = event.name, .object = event.object };
 	else if (gt_catalog_function(&session->catalog, function, &pending->hit.function))
@@ -235,7 +235,7 @@ void gt_session_run_handlers(struct gt_session *session)
 	pthread_mutex_unlock(&session->lock);
 	if (!count)
 		return;
-	for (uint32_t i = 0; handler && i < count; i++)
+	for (uint32_t i = 0; handler != NULL && i < count; i++)
 		handler(data, &pending[i].hit);
 	pthread_mutex_lock(&session->lock);
 	for (uint32_t i = 0; i < count; i++)
@@ -253,7 +253,7 @@ static bool quote(const char *name, char *glob, size_t room)
 	for (; *name; name++) {
 		if (at + 3 > room)
 			return false;
-		if (strchr("*?[\\", *name))
+		if (strchr("*?[\\", *name) != NULL)
 			glob[at++] = '\\';
 		glob[at++] = *name;
 	}
@@ -288,7 +288,7 @@ void gt_session_on_handler(struct gt_session *session, const struct graftrace_le
 {
 	const struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->pid);
 
-	if (tracee)
+	if (tracee != NULL)
 		stop_at(session, tracee, letter->argument[0]);
 }
 

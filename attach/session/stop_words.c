@@ -39,7 +39,8 @@ static bool write_byte(struct gt_session *session, const struct gt_session_arena
 {
 	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)writer->writer.pid);
 
-	if (writer->ended || !tracee || !tracee->has_agent || tracee->arena != arena->shared.number)
+	if (writer->ended || tracee == NULL || !tracee->has_agent ||
+	    tracee->arena != arena->shared.number)
 		return false;
 	if (!writer->block)
 		writer->block = __atomic_load_n(

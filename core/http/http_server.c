@@ -48,7 +48,7 @@ static void put_head(struct gt_http_connection *c, unsigned status, const char *
 				 "X-Content-Type-Options: nosniff\r\nConnection: %s\r\n%s",
 				 status, reason_of(status),
 				 c->request.keep_alive ? "keep-alive" : "close", more);
-	if (type)
+	if (type != NULL)
 		bytes += gt_format(c->block + bytes, sizeof(c->block) - bytes,
 				   "Content-Type: %s\r\n", type);
 	/* negative: no Content-Length */
@@ -133,7 +133,7 @@ enum listing { LISTING_PLAIN, LISTING_HTML, LISTING_JSON };
 static enum listing wanted_listing(const struct gt_http_request *request)
 {
 	const char *accept = request->accept.text;
-	size_t bytes = accept ? request->accept.bytes : 0;
+	size_t bytes = accept != NULL ? request->accept.bytes : 0;
 	if (bytes >= 9 && gt_row_is_word(accept, 9, "text/html"))
 		return LISTING_HTML;
 	if (bytes >= 16 && gt_row_is_word(accept, 16, "application/json"))
@@ -146,8 +146,8 @@ static size_t json_entry(const struct gt_http_connection *c, char *at, size_t ro
 			 const struct gt_control_entry *entry, bool first)
 {
 	const struct gt_control_file *file = entry->node.file;
-	unsigned access = file ? gt_control_access(c->node.target, file) : 0;
-	if (!file)
+	unsigned access = file != NULL ? gt_control_access(c->node.target, file) : 0;
+	if (file == NULL)
 		return gt_format(at, room, "%s{\"name\":\"%s\",\"directory\":true}",
 				 first ? "" : ",\n", entry->name);
 	return gt_format(at, room,
@@ -189,7 +189,7 @@ static void continue_list(struct gt_http_connection *c)
 	size_t held = 0;
 	if (c->entry == 0)
 		held = gt_format(at, GT_HTTP_BLOCK_BYTES, "%s", heads[listing]);
-	while (gt_control_list(&c->node, c->entry, &entry) == GT_OK) {
+	while (gt_control_list(&c->node, c->entry, &entry) == 0) {
 		if (GT_HTTP_BLOCK_BYTES - held < ENTRY_ROOM) {
 			put_block(c, held);
 			return;
@@ -217,7 +217,7 @@ static bool follows(const struct gt_http_connection *c)
 	size_t i = 0;
 	if (c->node.file->flags & GT_CONTROL_BINARY)
 		return true;
-	while (query->text && i < query->bytes) {
+	while (query->text != NULL && i < query->bytes) {
 		size_t end = i;
 		while (end < query->bytes && query->text[end] != '&' && query->text[end] != '=')
 			end++;
@@ -268,7 +268,7 @@ static int continue_file(struct gt_http_connection *c)
 		c->rests = c->node.file->flags & GT_CONTROL_WAITS && follows(c) &&
 			   got < GT_HTTP_BLOCK_BYTES / 4;
 		put_block(c, (size_t)got);
-		return GT_OK;
+		return 0;
 	}
 	close_file(c);
 	/* an answer that broke off must not look complete */
@@ -276,7 +276,7 @@ static int continue_file(struct gt_http_connection *c)
 		end_blocks(c);
 	else
 		c->state = GT_HTTP_STATE_OVER;
-	return GT_OK;
+	return 0;
 }
 
 static void answer_file(struct gt_http_connection *c)
@@ -293,7 +293,7 @@ static void answer_file(struct gt_http_connection *c)
 		return;
 	}
 	int error = gt_control_open(&c->handle, &c->node, GT_CONTROL_READ, &c->message);
-	if (error != GT_OK) {
+	if (error != 0) {
 		answer_error(c, error, "");
 		return;
 	}
@@ -353,7 +353,7 @@ static int continue_body(struct gt_http_connection *c)
 		return GT_ENOSPC;
 	int error = gt_control_put(&c->node, c->request.method == GT_HTTP_PUT, c->body,
 				   c->body_bytes, &c->message);
-	if (error == GT_OK) {
+	if (error == 0) {
 		put_head(c, 204, NULL, -1, "");
 		c->state = GT_HTTP_STATE_LAST;
 	} else if (!(gt_control_access(c->node.target, c->node.file) & GT_CONTROL_WRITE)) {
@@ -361,7 +361,7 @@ static int continue_body(struct gt_http_connection *c)
 	} else {
 		answer_error(c, error, "");
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* ---- requests ---- */
@@ -370,10 +370,10 @@ static int continue_body(struct gt_http_connection *c)
 static const char *refusal(const struct gt_http_connection *c)
 {
 	const struct gt_http_request *request = &c->request;
-	if (request->host.text &&
+	if (request->host.text != NULL &&
 	    !gt_http_host_is_allowed(request->host.text, request->host.bytes, NULL, true))
 		return "this Host is not served here: use localhost or an address in digits";
-	if (request->origin.text &&
+	if (request->origin.text != NULL &&
 	    !gt_http_origin_is_own(request->origin.text, request->origin.bytes, request->host.text,
 				   request->host.bytes))
 		return "requests of other sites' pages are refused";
@@ -397,18 +397,20 @@ static void answer(struct gt_http_connection *c)
 	size_t bytes = request->path_bytes;
 	bool is_below = bytes >= ROOT_BYTES && __builtin_memcmp(path, ROOT, ROOT_BYTES) == 0;
 	bool is_found = is_below && gt_control_find(c->control, path + ROOT_BYTES,
-						    bytes - ROOT_BYTES, &c->node) == GT_OK;
+						    bytes - ROOT_BYTES, &c->node) == 0;
 	gt_message_clear(&c->message);
 	/* a body that is not read would be parsed as the next request */
-	if (refused || request->method == GT_HTTP_OTHER ||
-	    (writes ? !is_found || !c->node.file : request->content_length || request->chunked))
+	if (refused != NULL || request->method == GT_HTTP_OTHER ||
+	    (writes ? !is_found || c->node.file == NULL
+		    : request->content_length || request->chunked))
 		request->keep_alive = false;
-	if (refused)
+	if (refused != NULL)
 		answer_words(c, 403, "", "%s", refused);
 	else if (request->method == GT_HTTP_OTHER)
 		answer_words(c, 405, "Allow: GET, HEAD, PUT, POST\r\n",
 			     "GET, HEAD, PUT and POST are known here");
-	else if (bytes == 1 && !writes && c->page && wanted_listing(request) == LISTING_HTML)
+	else if (bytes == 1 && !writes && c->page != NULL &&
+		 wanted_listing(request) == LISTING_HTML)
 		answer_page(c);
 	else if (bytes == ROOT_BYTES - 1 || bytes == 1)
 		answer_words(c, 301, "Location: " ROOT "\r\n", ROOT);
@@ -416,11 +418,11 @@ static void answer(struct gt_http_connection *c)
 		answer_words(c, 404, "", "the files are below " ROOT);
 	else if (!is_found)
 		answer_words(c, 404, "", "there is no such file; " ROOT " lists them");
-	else if (writes && !c->node.file)
+	else if (writes && c->node.file == NULL)
 		answer_words(c, 405, "Allow: GET, HEAD\r\n", "this is a directory");
 	else if (writes)
 		begin_body(c);
-	else if (c->node.file)
+	else if (c->node.file != NULL)
 		answer_file(c);
 	else if (path[bytes - 1] == '/')
 		answer_directory(c);
@@ -435,10 +437,10 @@ static void answer(struct gt_http_connection *c)
 static int continue_head(struct gt_http_connection *c)
 {
 	int error = gt_http_request_parse(&c->request, c->head, c->held, &c->message);
-	if (error == GT_OK) {
+	if (error == 0) {
 		c->used = c->request.head_bytes;
 		answer(c);
-		return GT_OK;
+		return 0;
 	}
 	if (error == GT_EAGAIN && c->held < sizeof(c->head))
 		return GT_ENOSPC;
@@ -450,7 +452,7 @@ static int continue_head(struct gt_http_connection *c)
 		     : error == GT_ENOSPC || error == GT_EAGAIN ? 431
 								: 400,
 		     "", "%s", c->message.text);
-	return GT_OK;
+	return 0;
 }
 
 /* ---- fed and asked ---- */
@@ -487,19 +489,19 @@ static int step(struct gt_http_connection *c)
 			end_blocks(c);
 		else
 			continue_list(c);
-		return GT_OK;
+		return 0;
 	case GT_HTTP_STATE_FILE:
 		return continue_file(c);
 	case GT_HTTP_STATE_PAGE:
 		c->out = c->page;
 		c->out_bytes = c->page_bytes;
 		c->state = GT_HTTP_STATE_LAST;
-		return GT_OK;
+		return 0;
 	case GT_HTTP_STATE_LAST:
 		drop(c, c->used);
 		c->used = 0;
 		c->state = c->request.keep_alive ? GT_HTTP_STATE_HEAD : GT_HTTP_STATE_OVER;
-		return GT_OK;
+		return 0;
 	case GT_HTTP_STATE_OVER:
 		break;
 	}
@@ -511,7 +513,7 @@ int64_t gt_http_ask(struct gt_http_connection *connection, const char **bytes)
 	connection->out_bytes = 0;
 	while (connection->out_bytes == 0) {
 		int error = step(connection);
-		if (error != GT_OK)
+		if (error != 0)
 			return error == GT_ENOSPC ? 0 : error;
 	}
 	*bytes = connection->out;

@@ -116,7 +116,7 @@ static int add(struct gt_arena_control *control, const struct gt_control_command
 	new->glob[command->function_bytes] = '\0';
 	for (uint32_t i = 1; i <= control->function_count; i++) {
 		struct gt_function function;
-		if (names->function(names->data, i, &function) != GT_OK ||
+		if (names->function(names->data, i, &function) != 0 ||
 		    !gt_glob_match(new->glob, function.name))
 			continue;
 		if (++matched > GT_ARENA_COMMAND_FUNCTIONS || !put_slot(control, rule, i)) {
@@ -125,7 +125,7 @@ static int add(struct gt_arena_control *control, const struct gt_control_command
 		}
 	}
 	if (matched != 0)
-		return GT_OK;
+		return 0;
 	gt_message_set(message, "no function matches '%s'", new->glob);
 	new->glob[0] = '\0';
 	return GT_EINVAL;
@@ -136,7 +136,7 @@ int gt_arena_command_set(struct gt_control_target *target, const struct gt_contr
 {
 	struct gt_arena_control *control = gt_arena_self(target);
 	const struct gt_arena_machine *machine = control->machine;
-	int error = GT_OK;
+	int error = 0;
 	bool later = command->action == GT_ACTION_SNAPSHOT || command->action == GT_ACTION_DUMP;
 	if (action_of(command->action) < 0)
 		return REFUSE(message, GT_ENOTSUP, "this kernel has no such command");
@@ -150,7 +150,7 @@ int gt_arena_command_set(struct gt_control_target *target, const struct gt_contr
 		remove_slots(control, rule); /* counts begin anew */
 	error = add(control, command, message);
 	gt_arena_control_patch(control);
-	if (error == GT_OK && later)
+	if (error == 0 && later)
 		machine->watch(machine->data);
 	gt_arena_unlock(control);
 	return error;
@@ -169,7 +169,7 @@ int gt_arena_command_remove(struct gt_control_target *target,
 	gt_arena_unlock(control);
 	if (rule == GT_ARENA_COMMANDS)
 		return REFUSE(message, GT_EINVAL, "no such command is set");
-	return GT_OK;
+	return 0;
 }
 
 int gt_arena_command_read(struct gt_control_target *target, uint64_t index,
@@ -190,7 +190,7 @@ int gt_arena_command_read(struct gt_control_target *target, uint64_t index,
 						.action = from->action,
 						.count = from->count };
 	if (from->count == GT_ACTION_UNLIMITED)
-		return GT_OK;
+		return 0;
 	/* each function counts for itself: the most that one has left */
 	command->count = 0;
 	while ((slot = next_slot(control, rule, &at)) != NULL) {
@@ -199,7 +199,7 @@ int gt_arena_command_read(struct gt_control_target *target, uint64_t index,
 		if (hits < from->count && from->count - hits > command->count)
 			command->count = from->count - hits;
 	}
-	return GT_OK;
+	return 0;
 }
 
 void gt_arena_command_patch(struct gt_arena_control *control)
@@ -229,7 +229,7 @@ static void dump(struct gt_arena_control *control)
 	struct gt_message message;
 	char text[512];
 	void *reader;
-	if (gt_arena_reader_open(control, &all, false, NULL, &reader, &message) != GT_OK)
+	if (gt_arena_reader_open(control, &all, false, NULL, &reader, &message) != 0)
 		return;
 	int64_t got;
 	while ((got = gt_text_read(&((struct gt_arena_reader *)reader)->text, text, sizeof(text))) >
@@ -274,7 +274,7 @@ int gt_arena_thread(struct gt_control_target *target, enum gt_control_threads wh
 	const uint32_t *numbers = numbers_of(gt_arena_self(target), which);
 	*tid = index < GRAFTRACE_SELECTED_SLOTS ? __atomic_load_n(&numbers[index], __ATOMIC_RELAXED)
 						: 0;
-	return *tid != 0 ? GT_OK : GT_ENOENT;
+	return *tid != 0 ? 0 : GT_ENOENT;
 }
 
 int gt_arena_threads_set(struct gt_control_target *target, enum gt_control_threads which,
@@ -293,7 +293,7 @@ int gt_arena_threads_set(struct gt_control_target *target, enum gt_control_threa
 	/* the interrupt that stops the CPUs makes them look */
 	gt_arena_control_patch(control);
 	gt_arena_unlock(control);
-	return GT_OK;
+	return 0;
 }
 
 int gt_arena_known_thread(struct gt_control_target *target, uint32_t index, uint32_t *tid,
@@ -317,7 +317,7 @@ int gt_arena_known_thread(struct gt_control_target *target, uint32_t index, uint
 	if (index >= low - first)
 		return GT_ENOENT;
 	*tid = machine->thread_number(machine->data, first + index);
-	if (names->thread(names->data, *tid, comm) != GT_OK)
+	if (names->thread(names->data, *tid, comm) != 0)
 		__builtin_memcpy(comm, "<...>", sizeof("<...>"));
-	return GT_OK;
+	return 0;
 }

@@ -52,45 +52,45 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 	switch (which) {
 	case GT_CONTROL_TRACING_ON:
 		*value = __atomic_load_n(&arena->tracing_on, __ATOMIC_RELAXED);
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_TRACER:
 		*value = gt_arena_tracer(control);
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_TRACERS:
 		*value = 0;
 		for (uint32_t i = GRAFTRACE_TRACER_BLK; i < GRAFTRACE_TRACERS; i++)
 			*value |= (uint64_t)has_tracer(control, i) << i;
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_MAX_DEPTH:
 		*value = __atomic_load_n(&arena->max_depth, __ATOMIC_RELAXED);
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_THRESHOLD_NS:
 		*value = control->threshold_ns;
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_OPTIONS:
 		*value = control->options;
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_BUFFER_BYTES:
 	case GT_CONTROL_TOTAL_BYTES:
 		*value = (uint64_t)arena->sub_buffer_count * arena->sub_buffer_bytes;
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_CLOCK_ID:
 		*value = control->clock_id;
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_NOW_NS:
 		*value = control->machine->now_ns(control->machine->data);
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_CMDLINES:
 		*value = control->cmdlines;
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_PROFILE:
 		*value = __atomic_load_n(&arena->profile, __ATOMIC_RELAXED);
-		return GT_OK;
+		return 0;
 	default:
 		if (which < GT_CONTROL_CPUMASK || which >= GT_CONTROL_CPUMASK_END)
 			return GT_ENOTSUP;
 		*value = control->cpumask[which - GT_CONTROL_CPUMASK];
-		return GT_OK;
+		return 0;
 	}
 }
 
@@ -123,7 +123,7 @@ static int set_threshold(struct gt_arena_control *control, uint64_t ns, struct g
 			      "the function profiler does not run beside tracing_thresh");
 	control->threshold_ns = ns;
 	publish_threshold(control);
-	return GT_OK;
+	return 0;
 }
 
 static int set_options(struct gt_arena_control *control, uint64_t options,
@@ -154,14 +154,14 @@ static int set_options(struct gt_arena_control *control, uint64_t options,
 		machine->set_func_stack(machine->data, options & GT_OPTION_FUNC_STACK);
 		gt_arena_control_patch(control);
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* All that was recorded up to here, also where a recording (which has whole sub-buffers) begins
  * next. The caller consumes. */
 static void clear_ring(struct gt_arena_control *control)
 {
-	if (control->machine->close_all)
+	if (control->machine->close_all != NULL)
 		control->machine->close_all(control->machine->data);
 	gt_arena_ring_clear(control->ring);
 }
@@ -211,7 +211,7 @@ int gt_arena_choose_tracer(struct gt_arena_control *control, uint32_t tracer,
 	gt_arena_events_patch(control, NULL);
 	empty(control);
 	gt_arena_latency_begin(control, before);
-	return GT_OK;
+	return 0;
 }
 
 static int set_locked(struct gt_arena_control *control, enum gt_control_value which, uint64_t value,
@@ -221,7 +221,7 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 	switch (which) {
 	case GT_CONTROL_TRACING_ON:
 		machine->set_tracing_on(machine->data, value != 0);
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_TRACER:
 		if (machine->set_tracer == NULL)
 			return cannot(message, "the tracer");
@@ -232,7 +232,7 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 		if (machine->set_max_depth == NULL)
 			return cannot(message, "the depth");
 		machine->set_max_depth(machine->data, (uint32_t)value);
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_THRESHOLD_NS:
 		return set_threshold(control, value, message);
 	case GT_CONTROL_PROFILE:
@@ -250,15 +250,15 @@ static int set_locked(struct gt_arena_control *control, enum gt_control_value wh
 			return GT_EINVAL;
 		control->clock_id = (uint32_t)value;
 		empty(control);
-		return GT_OK;
+		return 0;
 	case GT_CONTROL_CMDLINES:
 		control->cmdlines = value;
-		return GT_OK;
+		return 0;
 	default:
 		if (which < GT_CONTROL_CPUMASK || which >= GT_CONTROL_CPUMASK_END)
 			return REFUSE(message, GT_ENOTSUP, "this kernel cannot change that");
 		control->cpumask[which - GT_CONTROL_CPUMASK] = value;
-		return GT_OK;
+		return 0;
 	}
 }
 
@@ -325,11 +325,11 @@ static int list_open(struct gt_control_target *target, enum gt_control_list whic
 	if (bit && !control->set[place_of(bit)])
 		return 1;
 	struct list *list = gt_memory_get(&control->memory, sizeof(*list));
-	if (!list)
+	if (list == NULL)
 		return gt_arena_no_memory(message);
 	*list = (struct list){ .which = which, .number = 1 };
 	*out = list;
-	return GT_OK;
+	return 0;
 }
 
 static bool is_listed(const struct gt_arena_control *control, enum gt_control_list which,
@@ -357,14 +357,14 @@ static int list_read(struct gt_control_target *target, void *opened, uint64_t in
 	for (; list->number <= control->function_count; list->number++) {
 		struct gt_function function;
 		if (!is_listed(control, list->which, list->number) ||
-		    names->function(names->data, list->number, &function) != GT_OK)
+		    names->function(names->data, list->number, &function) != 0)
 			continue;
 		if (list->index++ != index)
 			continue;
 		list->number++;
 		*name = (struct gt_control_name){ .name = function.name,
 						  .address = function.address };
-		return GT_OK;
+		return 0;
 	}
 	return GT_ENOENT;
 }
@@ -389,13 +389,13 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 	if (bit == GRAPH && control->machine->set_graph_only == NULL)
 		return cannot(message, "whose calls are followed");
 	struct edit *edit = gt_memory_get(&control->memory, edit_bytes(control));
-	if (!edit)
+	if (edit == NULL)
 		return gt_arena_no_memory(message);
 	edit->bit = bit;
 	for (uint32_t i = 0; i < control->function_count; i++)
 		edit->marks[i] = !empty && control->marks[i] & bit;
 	*out = edit;
-	return GT_OK;
+	return 0;
 }
 
 static bool is_same(const char *a, const char *b)
@@ -417,7 +417,7 @@ static int mark(struct gt_arena_control *control, struct edit *edit, const char 
 	text[bytes] = 0;
 	for (uint32_t i = 0; i < control->function_count; i++) {
 		struct gt_function function;
-		if (names->function(names->data, i + 1, &function) != GT_OK)
+		if (names->function(names->data, i + 1, &function) != 0)
 			continue;
 		if (plain ? !is_same(text, function.name) : !gt_glob_match(text, function.name))
 			continue;
@@ -428,14 +428,14 @@ static int mark(struct gt_arena_control *control, struct edit *edit, const char 
 		return REFUSE(message, GT_EINVAL,
 			      "no function matches '%.80s'; available_filter_functions lists them",
 			      text);
-	return GT_OK;
+	return 0;
 }
 
 static int edit_add(struct gt_control_target *target, void *opened, const char *glob, size_t bytes,
 		    const char *module, size_t module_bytes, bool plain, struct gt_message *message)
 {
 	(void)module_bytes;
-	if (module)
+	if (module != NULL)
 		return REFUSE(message, GT_EINVAL, "a kernel has one object only");
 	return mark(self(target), opened, glob, bytes, plain, true, message);
 }
@@ -445,7 +445,7 @@ static int edit_remove(struct gt_control_target *target, void *opened, const cha
 		       struct gt_message *message)
 {
 	(void)module_bytes;
-	if (module)
+	if (module != NULL)
 		return REFUSE(message, GT_EINVAL, "a kernel has one object only");
 	return mark(self(target), opened, glob, bytes, false, false, message);
 }
@@ -469,7 +469,7 @@ static int edit_close(struct gt_control_target *target, void *opened, struct gt_
 	gt_arena_control_patch(control);
 	gt_arena_unlock(control);
 	gt_memory_put(&control->memory, edit, edit_bytes(control));
-	return GT_OK;
+	return 0;
 }
 
 /* ---- the trace ---- */
@@ -528,7 +528,7 @@ int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_contr
 {
 	struct gt_arena_ring *ring = control->ring;
 	struct gt_arena_reader *reader = gt_memory_get(&control->memory, sizeof(*reader));
-	if (!reader)
+	if (reader == NULL)
 		return gt_arena_no_memory(message);
 	bool latency = gt_arena_is_latency(control->tracer) && snapshot == NULL;
 	if (consume && latency) {
@@ -556,9 +556,9 @@ int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_contr
 	if (latency)
 		gt_arena_latency_open(control, reader, &options);
 	struct gt_target *target =
-		snapshot ? gt_arena_snapshot_target(snapshot) : &reader->target.target;
+		snapshot != NULL ? gt_arena_snapshot_target(snapshot) : &reader->target.target;
 	int error = gt_text_init(&reader->text, target, &control->memory, &options);
-	if (error != GT_OK) {
+	if (error != 0) {
 		if (consume)
 			__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 		gt_arena_latency_close(control, reader);
@@ -566,16 +566,17 @@ int gt_arena_reader_open(struct gt_arena_control *control, const struct gt_contr
 		return gt_arena_no_memory(message);
 	}
 	gt_merge_skip_given(&reader->text.merge,
-			    snapshot ? gt_arena_snapshot_given(snapshot) : ring->given,
+			    snapshot != NULL ? gt_arena_snapshot_given(snapshot) : ring->given,
 			    GT_ARENA_WRITERS);
 	gt_arena_lock(control);
-	reader->pauses = !consume && !snapshot && control->options & GT_OPTION_PAUSE_ON_TRACE &&
+	reader->pauses = !consume && snapshot == NULL &&
+			 control->options & GT_OPTION_PAUSE_ON_TRACE &&
 			 (control->paused || ring->arena->tracing_on);
 	if (reader->pauses)
 		pause_locked(control, 1);
 	gt_arena_unlock(control);
 	*out = reader;
-	return GT_OK;
+	return 0;
 }
 
 void gt_arena_reader_close(struct gt_arena_control *control, struct gt_arena_reader *reader)
@@ -596,7 +597,7 @@ void gt_arena_reader_close(struct gt_arena_control *control, struct gt_arena_rea
 	if (reader->consumes)
 		__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
 	gt_arena_latency_close(control, reader);
-	if (reader->snapshot)
+	if (reader->snapshot != NULL)
 		gt_arena_snapshot_put(control, reader->snapshot);
 	if (reader->pauses) {
 		gt_arena_lock(control);
@@ -637,7 +638,7 @@ static int mark_text(struct gt_control_target *target, const struct gt_control_w
 		return REFUSE(message, GT_ENOTSUP, "this kernel takes no marks");
 	if (!machine->mark(machine->data, bytes, count, raw))
 		return REFUSE(message, GT_EBADF, "tracing is off, or the ring is full");
-	return GT_OK;
+	return 0;
 }
 
 static int clear(struct gt_control_target *target, const struct gt_control_scope *scope,
@@ -651,7 +652,7 @@ static int clear(struct gt_control_target *target, const struct gt_control_scope
 	clear_ring(self(target));
 	gt_arena_latency_forget(self(target));
 	__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
-	return GT_OK;
+	return 0;
 }
 
 static const struct gt_control_ops operations = {
@@ -725,14 +726,14 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		control->cpumask[i] = ~0ull;
 	control->marks = gt_memory_get(&control->memory, function_count);
 	control->wanted = gt_memory_get(&control->memory, function_count);
-	if (!control->marks || !control->wanted)
+	if (control->marks == NULL || control->wanted == NULL)
 		return GT_ENOMEM;
 	__builtin_memset(control->marks, 0, function_count);
 	gt_arena_target_init(&control->view, ring);
 	control->function_trace = true;
 	control->groups[0] = gt_arena_files;
 	control->groups[1] = gt_arena_latency_files;
-	if (gt_arena_events_init(control) != GT_OK)
+	if (gt_arena_events_init(control) != 0)
 		return GT_ENOMEM;
 	control->control = (struct gt_control_target){
 		.ops = &operations,
@@ -743,5 +744,5 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		.group_count = control->event_count != 0 ? 3 : 1,
 		.log = &control->log,
 	};
-	return GT_OK;
+	return 0;
 }

@@ -40,7 +40,7 @@ uint8_t gt_arena_tracer_wants(const struct gt_arena_control *control, uint32_t i
 {
 	struct gt_event_format format;
 	if (control->tracer < GRAFTRACE_TRACER_BLK ||
-	    gt_arena_event_format(control, index, &format) != GT_OK)
+	    gt_arena_event_format(control, index, &format) != 0)
 		return 0;
 	if (control->tracer == GRAFTRACE_TRACER_BLK)
 		return gt_event_word_matches("block:", format.system, format.name)
@@ -56,7 +56,7 @@ static uint8_t is_wanted(const struct gt_arena_control *control, uint32_t index)
 	struct gt_event_format format;
 	uint8_t wanted = gt_arena_tracer_wants(control, index) |
 			 (control->events[index] ? GRAFTRACE_EVENT_RECORDED : 0);
-	if (control->has_rules && gt_arena_event_format(control, index, &format) == GT_OK &&
+	if (control->has_rules && gt_arena_event_format(control, index, &format) == 0 &&
 	    gt_arena_event_acts(control, &format))
 		wanted |= GRAFTRACE_EVENT_RECORDED | GRAFTRACE_EVENT_ACTS;
 	return wanted;
@@ -65,7 +65,7 @@ static uint8_t is_wanted(const struct gt_arena_control *control, uint32_t index)
 int gt_arena_events_patch(struct gt_arena_control *control, struct gt_message *message)
 {
 	if (control->event_count == 0)
-		return GT_OK;
+		return 0;
 	const int error = gt_arena_rules_arm(control, message);
 	for (uint32_t i = 0; i < control->event_count; i++)
 		control->events_wanted[i] = is_wanted(control, i);
@@ -77,13 +77,13 @@ int gt_arena_event(struct gt_control_target *target, uint64_t index, struct gt_c
 {
 	struct gt_arena_control *control = gt_arena_self(target);
 	if (index >= control->event_count ||
-	    gt_arena_event_format(control, index, &event->format) != GT_OK)
+	    gt_arena_event_format(control, index, &event->format) != 0)
 		return GT_ENOENT;
 	gt_arena_lock(control);
 	event->enabled = gt_arena_event_is_on(control, (uint32_t)index, &event->format);
 	event->soft = gt_arena_event_acts(control, &event->format);
 	gt_arena_unlock(control);
-	return GT_OK;
+	return 0;
 }
 
 /* Marks what the word (NULL: all) names; false: it names none. */
@@ -92,7 +92,7 @@ static bool mark_events(struct gt_arena_control *control, const char *word, bool
 	struct gt_event_format format;
 	bool any = false;
 	for (uint32_t i = 0; i < control->event_count; i++) {
-		if (word != NULL && (gt_arena_event_format(control, i, &format) != GT_OK ||
+		if (word != NULL && (gt_arena_event_format(control, i, &format) != 0 ||
 				     !gt_event_word_matches(word, format.system, format.name)))
 			continue;
 		control->events[i] = on;
@@ -134,7 +134,7 @@ static bool is_first_of_system(const struct gt_arena_control *control, uint32_t 
 {
 	struct gt_event_format before;
 	for (uint32_t i = 0; i < index; i++)
-		if (gt_arena_event_format(control, i, &before) == GT_OK &&
+		if (gt_arena_event_format(control, i, &before) == 0 &&
 		    is_same(before.system, system))
 			return false;
 	return true;
@@ -170,7 +170,7 @@ static bool add_rows(struct gt_arena_control *control, struct gt_control_file *r
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < control->event_count; i++) {
 		struct gt_event_format format;
-		if (gt_arena_event_format(control, i, &format) != GT_OK)
+		if (gt_arena_event_format(control, i, &format) != 0)
 			continue;
 		const bool is_first = is_first_of_system(control, i, format.system);
 		for (uint32_t k = 0; is_first && k < system_kind_count(control); k++)
@@ -190,7 +190,7 @@ static bool has_event(const struct gt_arena_control *control, const char *word)
 {
 	struct gt_event_format format;
 	for (uint32_t i = 0; i < control->event_count; i++)
-		if (gt_arena_event_format(control, i, &format) == GT_OK &&
+		if (gt_arena_event_format(control, i, &format) == 0 &&
 		    gt_event_word_matches(word, format.system, format.name))
 			return true;
 	return false;
@@ -202,11 +202,11 @@ int gt_arena_events_init(struct gt_arena_control *control)
 	uint32_t count = 0;
 	control->event_count = 0;
 	if (control->machine->patch_events == NULL)
-		return GT_OK;
-	while (gt_arena_event_format(control, count, &format) == GT_OK)
+		return 0;
+	while (gt_arena_event_format(control, count, &format) == 0)
 		count++;
 	if (count == 0)
-		return GT_OK;
+		return 0;
 	control->events = gt_memory_get(&control->memory, count);
 	control->events_wanted = gt_memory_get(&control->memory, count);
 	struct gt_control_file *rows = gt_memory_get(
@@ -219,5 +219,5 @@ int gt_arena_events_init(struct gt_arena_control *control)
 	control->has_blocks = has_event(control, "block:block_rq_issue");
 	control->has_latencies = control->machine->latency_measure != NULL &&
 				 has_event(control, "preemptirq:irq_disable");
-	return add_rows(control, rows) ? GT_OK : GT_ENOMEM;
+	return add_rows(control, rows) ? 0 : GT_ENOMEM;
 }

@@ -109,7 +109,7 @@ static void make_functions(struct gt_arena_file *file)
 	uint32_t first = file->function, count = 0, bytes = sizeof(*head) + 8;
 	struct gt_function function;
 	while (file->function <= file->control->function_count &&
-	       gt_target_function(target, file->function, &function) == GT_OK) {
+	       gt_target_function(target, file->function, &function) == 0) {
 		uint32_t length = (uint32_t)gt_row_length(function.name);
 		length = length < NAME_BYTES ? length : NAME_BYTES;
 		if (bytes + sizeof(*records) + length + 1 > TABLE_BYTES)
@@ -161,7 +161,7 @@ static void make_event(struct gt_arena_file *file)
 	struct graftrace_file_event *head = payload(file);
 	struct graftrace_file_event_field *fields = (struct graftrace_file_event_field *)(head + 1);
 	struct gt_event_format format;
-	if (gt_target_event(target, file->event, &format) != GT_OK) {
+	if (gt_target_event(target, file->event, &format) != 0) {
 		file->stage = STAGE_TRACE;
 		return;
 	}
@@ -203,12 +203,12 @@ static int writer_of(struct gt_arena_file *file, uint32_t index, struct gt_write
 {
 	struct gt_target *target = &file->target.target;
 	int error = target->ring->writer(target, index, writer);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	__builtin_memcpy(file->lost_told[index], writer->lost, sizeof(writer->lost));
 	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 		writer->lost[cause] -= file->lost_before[index][cause];
-	return GT_OK;
+	return 0;
 }
 
 static void put_writer(struct graftrace_file_writer *to, const struct gt_writer *from)
@@ -233,7 +233,7 @@ static bool make_writers(struct gt_arena_file *file, bool again)
 	uint32_t count = 0, cpus = target->ring->writer_count(target);
 	for (uint32_t i = again ? 0 : file->writers; i < cpus; i++) {
 		struct gt_writer writer;
-		if (writer_of(file, i, &writer) != GT_OK)
+		if (writer_of(file, i, &writer) != 0)
 			break;
 		/* a kernel's file ends while its CPUs live */
 		put_writer(&records[count++], &writer);
@@ -246,7 +246,7 @@ static bool make_writers(struct gt_arena_file *file, bool again)
 			break;
 		file->threads++;
 		thread.generation = GRAFTRACE_CONTEXT_INTERRUPT + thread.tid;
-		if (gt_target_thread(target, thread.tid, thread.comm) == GT_OK)
+		if (gt_target_thread(target, thread.tid, thread.comm) == 0)
 			put_writer(&records[count++], &thread);
 	}
 	if (count == 0)
@@ -301,7 +301,7 @@ static enum step make_sub_buffer(struct gt_arena_file *file, uint32_t index)
 	int64_t got = target->ring->sub_buffer(target, index, sequence, sub, &copied);
 	if (got < 0) {
 		struct gt_writer writer;
-		if (target->ring->writer(target, index, &writer) != GT_OK)
+		if (target->ring->writer(target, index, &writer) != 0)
 			return STEP_LATER;
 		file->next[index] = gt_target_next_sequence(
 			target, index, writer.first > sequence ? writer.first : sequence + 1);
@@ -356,7 +356,7 @@ static bool make_trace(struct gt_arena_file *file)
 	for (uint32_t step = 0; step < count; step++, file->writer++) {
 		uint32_t index = file->writer % count;
 		struct gt_writer writer;
-		if (target->ring->writer(target, index, &writer) != GT_OK)
+		if (target->ring->writer(target, index, &writer) != 0)
 			continue;
 		if (file->next[index] < writer.first)
 			file->next[index] = writer.first;
@@ -389,7 +389,7 @@ static void make_end(struct gt_arena_file *file)
 	for (uint32_t i = 0; i < file->writers; i++) {
 		struct gt_writer writer;
 		/* what a consuming reader was told with the CPUs, right before this */
-		if (!file->consumes && writer_of(file, i, &writer) != GT_OK)
+		if (!file->consumes && writer_of(file, i, &writer) != 0)
 			break;
 		for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 			end->lost[cause] += file->lost_told[i][cause] - file->lost_before[i][cause];
@@ -427,7 +427,7 @@ static void close_old(struct gt_arena_file *file)
 {
 	const struct gt_arena_machine *machine = file->control->machine;
 	uint64_t now = now_ns(file);
-	if (!machine->close_all || now - file->looked_ns < OPEN_NS)
+	if (machine->close_all == NULL || now - file->looked_ns < OPEN_NS)
 		return;
 	file->looked_ns = now;
 	uint32_t count = file->target.target.ring->writer_count(&file->target.target);
@@ -446,7 +446,7 @@ static void begin_end(struct gt_arena_file *file)
 {
 	const struct gt_arena_machine *machine = file->control->machine;
 	struct graftrace_stream *streams = graftrace_arena_streams(file->control->ring->arena);
-	if (machine->close_all)
+	if (machine->close_all != NULL)
 		machine->close_all(machine->data);
 	uint32_t count = file->target.target.ring->writer_count(&file->target.target);
 	for (uint32_t i = 0; i < count; i++) /* one that was opened since is passed over */
@@ -526,7 +526,7 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	if (capacity < TABLE_BYTES + 256)
 		capacity = TABLE_BYTES + 256;
 	struct gt_arena_file *file = gt_memory_get(&control->memory, sizeof(*file) + capacity);
-	if (!file)
+	if (file == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory");
 	if (consume && gt_arena_is_latency(control->tracer)) {
 		gt_memory_put(&control->memory, file, sizeof(*file) + capacity);
@@ -553,7 +553,7 @@ int gt_arena_file_open(struct gt_arena_control *control, bool consume, struct gt
 	file->bytes = GRAFTRACE_FILE_MAGIC_BYTES;
 	file->offset = GRAFTRACE_FILE_MAGIC_BYTES;
 	*out = file;
-	return GT_OK;
+	return 0;
 }
 
 /* It takes nothing more out of the ring. */
@@ -599,7 +599,7 @@ static int open_file(struct gt_control_handle *handle, unsigned access, struct g
 	struct gt_arena_file *file = NULL;
 	handle->opened = NULL;
 	if (!(access & GT_CONTROL_READ))
-		return GT_OK;
+		return 0;
 	int error = gt_arena_file_open(handle->target->data, handle->file->argument != 0, &file,
 				       message);
 	handle->opened = file;
@@ -616,9 +616,9 @@ static int64_t read_file(struct gt_control_handle *handle, char *buffer, size_t 
 static int close_file(struct gt_control_handle *handle, struct gt_message *message)
 {
 	(void)message;
-	if (handle->opened)
+	if (handle->opened != NULL)
 		gt_arena_file_close(handle->opened);
-	return GT_OK;
+	return 0;
 }
 
 /* Ends the recording that somebody takes out. */
@@ -629,7 +629,7 @@ static int64_t write_pipe(struct gt_control_handle *handle, const char *bytes, s
 	uint32_t runs = GT_ARENA_DRAIN_RUNS;
 	uint64_t value;
 	int error = gt_row_number(bytes, count, 0, &value, message);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	if (!__atomic_compare_exchange_n(&control->drain, &runs, GT_ARENA_DRAIN_ENDS, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
@@ -645,7 +645,7 @@ static int open_self(struct gt_control_handle *handle, unsigned access, struct g
 	(void)message;
 	handle->text_bytes = gt_format(handle->text, sizeof(handle->text), "%d\n",
 				       __atomic_load_n(&control->trace_self, __ATOMIC_RELAXED));
-	return GT_OK;
+	return 0;
 }
 
 static int64_t write_self(struct gt_control_handle *handle, const char *bytes, size_t count,
@@ -654,7 +654,7 @@ static int64_t write_self(struct gt_control_handle *handle, const char *bytes, s
 	struct gt_arena_control *control = handle->target->data;
 	uint64_t value;
 	int error = gt_row_number(bytes, count, 1, &value, message);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	__atomic_store_n(&control->trace_self, value != 0, __ATOMIC_RELAXED);
 	return (int64_t)count;

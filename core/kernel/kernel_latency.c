@@ -83,7 +83,7 @@ static uint64_t count_records(struct gt_arena_reader *reader, const struct gt_me
 	if (merge == NULL)
 		return 0;
 	if (gt_merge_init(merge, &reader->target.target, memory, GT_MERGE_SNAPSHOT,
-			  &reader->filter) == GT_OK) {
+			  &reader->filter) == 0) {
 		while (gt_merge_next(merge, &source) > 0)
 			count += is_line(&source->record);
 	}
@@ -118,7 +118,7 @@ void gt_arena_latency_open(struct gt_arena_control *control, struct gt_arena_rea
 	reader->filter.to_ns = gt_clock_ns(clock, worst->to.clock);
 	__builtin_memset(reader->filter.cpus, 0, sizeof(reader->filter.cpus));
 	reader->filter.cpus[worst->cpu / 64] = 1ull << worst->cpu % 64;
-	if (gt_target_thread(&reader->target.target, worst->tid, latency->comm) != GT_OK)
+	if (gt_target_thread(&reader->target.target, worst->tid, latency->comm) != 0)
 		__builtin_memcpy(latency->comm, "<...>", 6);
 	latency->records = count_records(reader, &control->memory);
 }
@@ -141,7 +141,7 @@ static int open_max(struct gt_control_handle *handle, unsigned access, struct gt
 	(void)message;
 	handle->text_bytes = gt_format(handle->text, sizeof(handle->text), "%llu\n",
 				       (unsigned long long)((ns + 500) / 1000));
-	return GT_OK;
+	return 0;
 }
 
 static int64_t write_max(struct gt_control_handle *handle, const char *bytes, size_t count,
@@ -150,7 +150,7 @@ static int64_t write_max(struct gt_control_handle *handle, const char *bytes, si
 	struct gt_arena_control *control = handle->target->data;
 	uint64_t us = 0;
 	int error = gt_row_number(bytes, count, 1ull << 32, &us, message);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	control->machine->latency_set_max(control->machine->data,
 					  gt_arena_ticks(control, us * 1000));
@@ -170,7 +170,7 @@ static int open_option(struct gt_control_handle *handle, unsigned access,
 	(void)message;
 	handle->text_bytes =
 		gt_format(handle->text, sizeof(handle->text), "%d\n", *option_of(handle));
-	return GT_OK;
+	return 0;
 }
 
 /* The worst case so far had other lines: it is looked for anew, as irqsoff_display_graph has it. */
@@ -181,16 +181,16 @@ static int64_t write_option(struct gt_control_handle *handle, const char *bytes,
 	bool *option = option_of(handle), before = *option;
 	uint64_t value = 0;
 	int error = gt_row_number(bytes, count, 1, &value, message);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	gt_arena_lock(control);
 	*option = value != 0;
 	if (*option != before && gt_arena_is_latency(control->tracer))
 		error = gt_arena_choose_tracer(control, control->tracer, message);
-	if (error != GT_OK)
+	if (error != 0)
 		*option = before;
 	gt_arena_unlock(control);
-	return error != GT_OK ? error : (int64_t)count;
+	return error != 0 ? error : (int64_t)count;
 }
 
 static bool exists(const struct gt_control_target *target)

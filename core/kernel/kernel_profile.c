@@ -52,7 +52,7 @@ static int make_tables(struct gt_arena_control *control)
 		}
 		control->machine->profile_table(control->machine->data, cpu, table, pages);
 	}
-	return GT_OK;
+	return 0;
 }
 
 int gt_arena_set_profile(struct gt_arena_control *control, bool on, struct gt_message *message)
@@ -60,7 +60,7 @@ int gt_arena_set_profile(struct gt_arena_control *control, bool on, struct gt_me
 	const struct gt_arena_machine *machine = control->machine;
 	const struct graftrace_arena *arena = control->ring->arena;
 	if (on == (arena->profile != 0))
-		return GT_OK;
+		return 0;
 	if (machine->set_profile == NULL || machine->profile_table == NULL)
 		return REFUSE(message, GT_ENOTSUP, "this kernel has no function profiler");
 	if (on && arena->tracer == GRAFTRACE_TRACER_FUNCTION)
@@ -70,13 +70,13 @@ int gt_arena_set_profile(struct gt_arena_control *control, bool on, struct gt_me
 	if (on && control->threshold_ns != 0)
 		return REFUSE(message, GT_EBUSY,
 			      "the function profiler does not run beside tracing_thresh");
-	if (on && make_tables(control) != GT_OK)
+	if (on && make_tables(control) != 0)
 		return gt_arena_no_memory(message);
 	machine->set_profile(machine->data, on);
 	/* nop patches nothing but for this; and who was counting when it was switched off is done
 	 */
 	gt_arena_control_patch(control);
-	return GT_OK;
+	return 0;
 }
 
 /* a / b, without what a compiler would call for it. */
@@ -210,7 +210,7 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 	for (uint32_t i = 1; i <= control->function_count && table->count < called; i++) {
 		const struct graftrace_profile_entry *entry = entry_of(control, scope->number, i);
 		struct gt_function function;
-		if (entry == NULL || names->function(names->data, i, &function) != GT_OK)
+		if (entry == NULL || names->function(names->data, i, &function) != 0)
 			continue;
 		uint64_t ticks = whole ? entry->ticks : entry->self_ticks;
 		const uint64_t *squares = whole ? entry->squares : entry->self_squares;
@@ -224,7 +224,7 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 	}
 	sort(table);
 	*opened = table;
-	return GT_OK;
+	return 0;
 }
 
 int gt_arena_profile_read(struct gt_control_target *target, void *opened, uint64_t index,
@@ -235,7 +235,7 @@ int gt_arena_profile_read(struct gt_control_target *target, void *opened, uint64
 	if (index >= table->count)
 		return GT_ENOENT;
 	*row = row_at(table, (uint32_t)index)->row;
-	return GT_OK;
+	return 0;
 }
 
 void gt_arena_profile_close(struct gt_control_target *target, void *opened)

@@ -24,7 +24,7 @@ static const struct gt_event_format *find_event(void *data, const char *system, 
 	const struct gt_arena_control *control = data;
 
 	for (uint32_t i = 0; i < control->event_count; i++)
-		if (gt_arena_event_format(control, i, room) == GT_OK &&
+		if (gt_arena_event_format(control, i, room) == 0 &&
 		    gt_string_is(room->system, system) && gt_string_is(room->name, name))
 			return room;
 	return NULL;
@@ -75,10 +75,10 @@ bool gt_arena_event_acts(const struct gt_arena_control *control,
 int gt_arena_rules_arm(struct gt_arena_control *control, struct gt_message *message)
 {
 	struct gt_event_format format;
-	int error = GT_OK;
+	int error = 0;
 
-	for (uint32_t i = 0; control->has_rules && error == GT_OK && i < control->event_count; i++)
-		if (gt_arena_event_format(control, i, &format) == GT_OK)
+	for (uint32_t i = 0; control->has_rules && error == 0 && i < control->event_count; i++)
+		if (gt_arena_event_format(control, i, &format) == 0)
 			error = gt_event_rules_arm(&control->rules, &format,
 						   control->events[i] ||
 							   gt_arena_tracer_wants(control, i) &
@@ -99,20 +99,20 @@ int gt_arena_filter_set(struct gt_control_target *target, const char *word, cons
 
 	if (!control->has_rules)
 		return refuse(message);
-	if (bytes > 0 && !failed) {
+	if (bytes > 0 && failed == NULL) {
 		copy = gt_string_keep(&control->memory, filter, bytes);
-		if (!copy)
+		if (copy == NULL)
 			return gt_arena_no_memory(message);
 	}
 	gt_arena_lock(control);
 	error = gt_event_rules_set_filter(&control->rules, word, copy, message);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_arena_rules_arm(control, message);
-	if (error == GT_OK &&
-	    gt_filter_texts_set(&control->filter_texts, word, filter, bytes, failed) != GT_OK)
+	if (error == 0 &&
+	    gt_filter_texts_set(&control->filter_texts, word, filter, bytes, failed) != 0)
 		error = gt_arena_no_memory(message);
 	gt_arena_unlock(control);
-	if (copy)
+	if (copy != NULL)
 		gt_memory_put(&control->memory, copy, bytes + 1);
 	return error;
 }
@@ -146,14 +146,14 @@ int gt_arena_trigger_set(struct gt_control_target *target, const char *word,
 		return REFUSE(message, GT_ENOTSUP, "this kernel has no thread for that");
 	gt_arena_lock(control);
 	error = gt_event_rules_trigger(&control->rules, word, trigger, remove, message);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_arena_events_patch(control, message);
-	if (error == GT_OK && !remove) {
+	if (error == 0 && !remove) {
 		error = gt_event_rules_fits(&control->rules, word, trigger, message);
-		if (error != GT_OK)
+		if (error != 0)
 			gt_arena_events_patch(control, NULL);
 	}
-	if (error == GT_OK && later && !remove)
+	if (error == 0 && later && !remove)
 		machine->watch(machine->data);
 	gt_arena_unlock(control);
 	return error;
@@ -170,7 +170,7 @@ int gt_arena_trigger_get(struct gt_control_target *target, const char *word, uin
 		found = gt_event_rules_copy_trigger(&control->rules, word, index, trigger, text,
 						    room);
 	gt_arena_unlock(control);
-	return found ? GT_OK : GT_ENOENT;
+	return found ? 0 : GT_ENOENT;
 }
 
 bool gt_arena_rules_take_snapshots(const struct gt_arena_control *control)
@@ -193,7 +193,7 @@ int gt_arena_hist_check(struct gt_control_target *target, const char *word, cons
 
 	*error = (struct gt_hist_error){ 0 };
 	hist = gt_memory_get(&control->memory, sizeof(*hist));
-	if (!hist)
+	if (hist == NULL)
 		return GT_ENOMEM;
 	gt_arena_lock(control);
 	if (control->has_rules)
@@ -215,7 +215,7 @@ static const char *function_at(void *data, uint64_t address, uint64_t *start, ui
 	const struct gt_arena_names *names = naming->names;
 
 	if (names->function_at == NULL ||
-	    names->function_at(names->data, address, &naming->function) != GT_OK)
+	    names->function_at(names->data, address, &naming->function) != 0)
 		return NULL;
 	*start = naming->function.address;
 	*bytes = naming->function.size;
@@ -226,7 +226,7 @@ static const char *numbered(void *data, uint32_t number)
 {
 	struct naming *naming = data;
 
-	return naming->names->function(naming->names->data, number, &naming->function) == GT_OK
+	return naming->names->function(naming->names->data, number, &naming->function) == 0
 		       ? naming->function.name
 		       : NULL;
 }
@@ -238,11 +238,11 @@ static int add_all(struct gt_arena_control *control, const char *word, struct gt
 					     .numbered = numbered,
 					     .data = &naming };
 	struct gt_hist_copy copy;
-	int error = GT_OK;
+	int error = 0;
 
-	for (uint32_t i = 0; error == GT_OK; i++) {
+	for (uint32_t i = 0; error == 0; i++) {
 		error = gt_event_rules_hist(&control->rules, word, i, &copy);
-		if (error != GT_OK)
+		if (error != 0)
 			break;
 		error = gt_hist_text_add(text, &copy, &names);
 		gt_hist_copy_free(&copy);
@@ -257,7 +257,7 @@ int gt_arena_hists_open(struct gt_control_target *target, const char *word, void
 	struct gt_hist_text *text = gt_memory_get(&control->memory, sizeof(*text));
 	int error = GT_ENOENT;
 
-	if (!text)
+	if (text == NULL)
 		return gt_arena_no_memory(message);
 	*text = (struct gt_hist_text){ .memory = control->memory };
 	gt_arena_lock(control);
@@ -266,7 +266,7 @@ int gt_arena_hists_open(struct gt_control_target *target, const char *word, void
 	gt_arena_unlock(control);
 	*hists = text;
 	if (error == GT_ENOENT) /* behind the last one */
-		return GT_OK;
+		return 0;
 	gt_arena_hists_close(target, text);
 	return gt_arena_no_memory(message);
 }

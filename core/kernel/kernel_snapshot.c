@@ -43,7 +43,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 	if (index >= snapshot->writers)
 		return GT_ENOENT;
 	*out = snapshot->writer[index];
-	return GT_OK;
+	return 0;
 }
 
 static const struct piece *piece_from(const struct gt_arena_snapshot *snapshot, uint32_t index,
@@ -154,17 +154,17 @@ static int fill(struct gt_arena_snapshot *snapshot, struct gt_merge_given *taken
 	struct gt_target *ring = &control->view.target;
 	struct graftrace_sub_buffer *scratch =
 		gt_memory_get(&control->memory, ring->sub_buffer_bytes);
-	int error = scratch != NULL ? GT_OK : GT_ENOMEM;
+	int error = scratch != NULL ? 0 : GT_ENOMEM;
 	snapshot->writers = ring->ring->writer_count(ring);
-	for (uint32_t i = 0; error == GT_OK && i < snapshot->writers; i++) {
+	for (uint32_t i = 0; error == 0 && i < snapshot->writers; i++) {
 		struct gt_writer *now = &snapshot->writer[i];
 		ring->ring->writer(ring, i, now);
 		snapshot->given[i] = taken[i] = control->ring->given[i];
 		uint64_t sequence = now->first;
-		for (; error == GT_OK && sequence < now->next;
+		for (; error == 0 && sequence < now->next;
 		     sequence = gt_target_next_sequence(ring, i, sequence + 1)) {
 			int64_t words = copy(snapshot, i, sequence, scratch);
-			error = words < 0 ? (int)words : GT_OK;
+			error = words < 0 ? (int)words : 0;
 			if (words >= 0 &&
 			    (sequence > taken[i].sequence || (uint64_t)words > taken[i].words))
 				taken[i] = (struct gt_merge_given){ sequence, (uint64_t)words };
@@ -193,10 +193,10 @@ static int take(struct gt_arena_control *control, struct gt_message *message)
 	snapshot->target.data = snapshot;
 	snapshot->target.tracer = (enum graftrace_tracer)gt_arena_tracer(control);
 	int error = fill(snapshot, taken);
-	for (uint32_t i = 0; error == GT_OK && i < snapshot->writers; i++)
+	for (uint32_t i = 0; error == 0 && i < snapshot->writers; i++)
 		gt_arena_ring_take(ring, i, taken[i].sequence, taken[i].words);
 	__atomic_store_n(&ring->consuming, 0, __ATOMIC_RELEASE);
-	if (error != GT_OK) {
+	if (error != 0) {
 		put_locked(snapshot);
 		return REFUSE(message, error, "no memory for a snapshot of the ring");
 	}
@@ -204,7 +204,7 @@ static int take(struct gt_arena_control *control, struct gt_message *message)
 		put_locked(control->snapshot);
 	control->snapshot = snapshot;
 	control->snapshot_state = GT_SNAPSHOT_TAKEN;
-	return GT_OK;
+	return 0;
 }
 
 /* ---- operations ---- */
@@ -213,7 +213,7 @@ int gt_arena_snapshot(struct gt_control_target *target, enum gt_control_snapshot
 		      const struct gt_control_scope *scope, struct gt_message *message)
 {
 	struct gt_arena_control *control = gt_arena_self(target);
-	int error = GT_OK;
+	int error = 0;
 	if (gt_arena_is_latency(control->tracer)) /* as Linux: tracing_snapshot_write */
 		return REFUSE(message, GT_EBUSY, "the snapshot is the latency tracer's: see trace");
 	gt_arena_lock(control);
@@ -252,7 +252,7 @@ int gt_arena_snapshot_open(struct gt_control_target *target, const struct gt_con
 	if (snapshot == NULL)
 		return state;
 	int error = gt_arena_reader_open(control, scope, false, snapshot, text, message);
-	if (error != GT_OK)
+	if (error != 0)
 		gt_arena_snapshot_put(control, snapshot);
 	return error;
 }

@@ -93,5 +93,5 @@ int gt_arena_stats(struct gt_control_target *target, const struct gt_control_sco
 		if (scope->kind == GT_SCOPE_ALL || i == scope->number)
 			count_writer(control->ring, i, stats);
 	stats->now_ns = control->machine->now_ns(control->machine->data);
-	return GT_OK;
+	return 0;
 }

@@ -83,7 +83,7 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 		out->first = lowest(ring->arena, index, out->first);
 	out->start = stream->start;
 	get_lost(stream, out->lost);
-	return GT_OK;
+	return 0;
 }
 
 /* Index of a writer's sub-buffer, with its state's word; -1: it is not there. */
@@ -213,7 +213,7 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 	struct graftrace_sub_buffer_entry *states = graftrace_arena_states(at->ring->arena);
 	return word == held || __atomic_compare_exchange_n(&states[place].word, &word, held, false,
 							   __ATOMIC_ACQ_REL, RELAXED)
-		       ? GT_OK
+		       ? 0
 		       : GT_ENOENT;
 }
 
@@ -251,7 +251,7 @@ static int consume(struct gt_target *target, uint32_t index, uint64_t sequence)
 		__atomic_store_n(&ring->first[index], sequence + 1, RELAXED);
 	ring->read[index] += give_back(ring, index, sequence);
 	let_go_on(ring->arena);
-	return GT_OK;
+	return 0;
 }
 
 void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t index, uint64_t sequence,

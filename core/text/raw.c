@@ -14,10 +14,10 @@ int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_me
 	raw->filter.masks = options->masks;
 	int error = gt_merge_init(&raw->merge, target, memory, options->mode, &raw->filter);
 
-	if (error == GT_OK && options->switches)
+	if (error == 0 && options->switches)
 		error = gt_merge_add_switches(&raw->merge, options->switch_windows,
 					      options->switch_window_count);
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_merge_fini(&raw->merge);
 		return error;
 	}
@@ -32,7 +32,7 @@ int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_me
 	raw->given = 0;
 	gt_raw_page_begin(&raw->page);
 	gt_view_memset(raw->functions, 0, sizeof(raw->functions));
-	return GT_OK;
+	return 0;
 }
 
 void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_window *windows,
@@ -42,7 +42,7 @@ void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_wind
 
 	if (on)
 		gt_merge_add_switches(&raw->merge, windows, count);
-	else if (raw->merge.switches || raw->merge.wants_switches)
+	else if (raw->merge.switches != NULL || raw->merge.wants_switches)
 		gt_merge_add_switches(&raw->merge, &never, 1);
 }
 
@@ -70,7 +70,7 @@ static uint64_t address_of(struct gt_raw *raw, uint32_t number)
 
 	if (raw->functions[place].number == number)
 		return raw->functions[place].address;
-	if (gt_target_function(raw->target, number, &function) != GT_OK)
+	if (gt_target_function(raw->target, number, &function) != 0)
 		return number;
 	raw->functions[place].number = number;
 	raw->functions[place].address = function.address != 0 ? function.address : number;
@@ -201,7 +201,7 @@ static bool make_fields(struct gt_raw *raw, const struct gt_source *source)
 	struct gt_event_value value;
 
 	if (bytes + sizeof(FAULT_TEXT) > GT_RAW_EVENT_BYTES_MAX ||
-	    gt_target_event(raw->target, (uint32_t)record->value, &format) != GT_OK ||
+	    gt_target_event(raw->target, (uint32_t)record->value, &format) != 0 ||
 	    record->text_bytes / 8 < format.field_count)
 		return false;
 	make_event(raw, source, GT_EVENT_FIRST_ID + format.number,

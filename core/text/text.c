@@ -25,8 +25,8 @@ void gt_text_look_up(struct gt_text *text, struct gt_text_name *entry, uint32_t 
 	entry->key = number;
 	entry->address = 0;
 	entry->size = 0;
-	if (gt_target_function(text->target, number, &function) == GT_OK && function.name) {
-		if (text->options.rename)
+	if (gt_target_function(text->target, number, &function) == 0 && function.name != NULL) {
+		if (text->options.rename != NULL)
 			function.name = text->options.rename(text->options.rename_data, number,
 							     function.name);
 		gt_text_set_name(entry, function.name);
@@ -41,7 +41,7 @@ void gt_text_look_up(struct gt_text *text, struct gt_text_name *entry, uint32_t 
 
 char *gt_text_put_odd_name(const struct gt_text_name *entry, char *at)
 {
-	if (entry->name)
+	if (entry->name != NULL)
 		return gt_put_clean(at, entry->name, entry->length);
 	at = GT_PUT_LITERAL(at, "function#");
 	return gt_put_number(at, entry->key);
@@ -85,17 +85,18 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 	struct gt_event_format format;
 	char *end = NULL;
 
-	if (gt_target_event(text->target, (uint32_t)record->value, &format) != GT_OK) {
+	if (gt_target_event(text->target, (uint32_t)record->value, &format) != 0) {
 		at = GT_PUT_LITERAL(at, "event#");
 		return gt_put_number(at, record->value);
 	}
 	if (text->target->tracer == GRAFTRACE_TRACER_BLK && gt_text_put_block(&format, record, &at))
 		return at;
-	if (text->options.event)
+	if (text->options.event != NULL)
 		end = text->options.event(&format, record, at,
 					  GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
-	return end ? end
-		   : gt_event_put(&format, record, false, at, GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
+	return end != NULL ? end
+			   : gt_event_put(&format, record, false, at,
+					  GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 
 char *gt_text_put_arguments(struct gt_text *text, const struct gt_source *source,
@@ -107,7 +108,7 @@ char *gt_text_put_arguments(struct gt_text *text, const struct gt_source *source
 	if (has(text, option))
 		end = gt_target_put_values(text->target, source->pid, record, false, at,
 					   GT_VALUES_TEXT_MAX);
-	at = end ? end : at;
+	at = end != NULL ? end : at;
 	*at++ = ')';
 	return at;
 }
@@ -121,7 +122,7 @@ char *gt_text_put_result(struct gt_text *text, const struct gt_source *source,
 		end = gt_target_put_values(text->target, source->pid, record,
 					   has(text, GT_OPTION_RETVAL_HEX),
 					   GT_PUT_LITERAL(at, " ret="), GT_VALUES_TEXT_MAX);
-	return end ? end : at;
+	return end != NULL ? end : at;
 }
 
 static char *put_task(struct gt_text *text, const struct gt_source *source, uint64_t tid,
@@ -182,16 +183,16 @@ static uint32_t open_calls(struct gt_source *writer, uint32_t *functions)
 	struct gt_decode *decode = &writer->decode;
 	uint32_t depth = decode->depth, count = 0;
 
-	if (next && next->kind == GT_RECORD_ENTRY)
+	if (next != NULL && next->kind == GT_RECORD_ENTRY)
 		depth = next->depth;
-	if (next && (next->kind == GT_RECORD_RETURN || next->kind == GT_RECORD_UNWOUND)) {
+	if (next != NULL && (next->kind == GT_RECORD_RETURN || next->kind == GT_RECORD_UNWOUND)) {
 		depth = next->depth;
 		if (next->function)
 			functions[count++] = next->function;
 	}
 	while (depth > decode->low && count < GT_TEXT_STACK_MAX) {
 		const struct gt_decode_frame *frame = gt_decode_frame(decode, --depth);
-		if (frame && frame->function)
+		if (frame != NULL && frame->function)
 			functions[count++] = frame->function;
 	}
 	return count;
@@ -204,7 +205,7 @@ uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
 		return 0;
 	for (uint32_t i = text->merge.source_count; i-- > 0;) {
 		struct gt_source *writer = text->merge.sources[i];
-		if (writer && writer->buffer && !writer->decode.kernel &&
+		if (writer != NULL && writer->buffer != NULL && !writer->decode.kernel &&
 		    writer->tid == leaving->tid)
 			return open_calls(writer, functions);
 	}
@@ -246,7 +247,7 @@ static char *put_header(struct gt_text *text, char *at)
 		return at;
 	if (tracer == GRAFTRACE_TRACER_BLK) /* as blk_tracer_print_header */
 		return at;
-	if (has(text, GT_OPTION_LATENCY_FORMAT) || text->options.latency) {
+	if (has(text, GT_OPTION_LATENCY_FORMAT) || text->options.latency != NULL) {
 		char *end = gt_text_put_latency_header(text, at);
 
 		if (end == at)
@@ -337,16 +338,16 @@ static int64_t step(struct gt_text *text, char *buffer)
 		if (text->options.header)
 			return put_header(text, buffer) - buffer;
 	}
-	if (text->options.latency && !text->options.latency->worst.number)
+	if (text->options.latency != NULL && !text->options.latency->worst.number)
 		return 0;
-	if (text->options.latency && !text->edges) {
+	if (text->options.latency != NULL && !text->edges) {
 		text->edges++;
 		return step_edge(text, true, buffer);
 	}
 	for (;;) {
 		struct gt_source *source = text->again;
-		int found = source ? 1 : gt_merge_next(&text->merge, &source);
-		if (found == 0 && text->options.latency && text->edges == 1) {
+		int found = source != NULL ? 1 : gt_merge_next(&text->merge, &source);
+		if (found == 0 && text->options.latency != NULL && text->edges == 1) {
 			text->edges++;
 			return step_edge(text, false, buffer);
 		}
@@ -361,11 +362,11 @@ static int64_t step(struct gt_text *text, char *buffer)
 		text->any = true;
 		if (!text->late_at)
 			return at - buffer;
-		if (!text->again && gt_merge_next(&text->merge, &source) > 0)
+		if (text->again == NULL && gt_merge_next(&text->merge, &source) > 0)
 			text->again = source;
 		return (int64_t)gt_text_finish_line(text, buffer, (size_t)(at - buffer),
-						    text->again ? text->again->record.clock
-						    : text->options.latency
+						    text->again != NULL ? text->again->record.clock
+						    : text->options.latency != NULL
 							    ? text->options.latency->worst.to.clock
 							    : text->late_clock);
 	}
@@ -418,20 +419,20 @@ int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt
 	text->options = *options;
 	text->cpu_digits = (uint8_t)gt_digits(target->cpu_count > 1 ? target->cpu_count - 1 : 0);
 	int error = gt_merge_init(&text->merge, target, memory, options->mode, options->filter);
-	if (error == GT_OK && options->switches)
+	if (error == 0 && options->switches)
 		error = gt_merge_add_switches(&text->merge, options->switch_windows,
 					      options->switch_window_count);
-	if (error != GT_OK) {
+	if (error != 0) {
 		gt_merge_fini(&text->merge);
 		return error;
 	}
 	for (uint32_t i = 0; i < text->merge.source_count; i++) {
 		struct gt_writer writer;
-		if (target->ring->writer(target, i, &writer) == GT_OK &&
+		if (target->ring->writer(target, i, &writer) == 0 &&
 		    writer.lost[GRAFTRACE_LOST_OVERRUN])
 			text->annotate = true;
 	}
-	return GT_OK;
+	return 0;
 }
 
 void gt_text_set_switches(struct gt_text *text, bool on, const struct gt_merge_window *windows,

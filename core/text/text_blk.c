@@ -55,9 +55,9 @@ bool gt_text_put_block(const struct gt_event_format *format, const struct gt_rec
 
 	if (!is_word(format->system, "block"))
 		return false;
-	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]) && !action; i++)
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]) && action == NULL; i++)
 		action = is_word(format->name, actions[i].event) ? actions[i].action : NULL;
-	if (!action || !find(format, record, "dev", GT_EVENT_NUMBER, &dev) ||
+	if (action == NULL || !find(format, record, "dev", GT_EVENT_NUMBER, &dev) ||
 	    !find(format, record, "sector", GT_EVENT_NUMBER, &sector) ||
 	    !find(format, record, "nr_sector", GT_EVENT_NUMBER, &sectors) ||
 	    !find(format, record, "rwbs", GT_EVENT_STRING, &rwbs))

@@ -21,8 +21,8 @@ static const struct gt_text_name *caller_of(struct gt_text *text, uint32_t pid, 
 	entry->pid = pid;
 	entry->name = NULL;
 	entry->clean = false;
-	if (gt_target_function_at(text->target, pid, address, &function) == GT_OK &&
-	    function.name) {
+	if (gt_target_function_at(text->target, pid, address, &function) == 0 &&
+	    function.name != NULL) {
 		gt_text_set_name(entry, function.name);
 		entry->address = function.address;
 		entry->size = function.size;
@@ -34,7 +34,7 @@ static const struct gt_text_name *caller_of(struct gt_text *text, uint32_t pid, 
 static char *put_symbol(struct gt_text *text, const struct gt_text_name *entry, uint64_t address,
 			char *at)
 {
-	if (entry->name || entry->key != address) {
+	if (entry->name != NULL || entry->key != address) {
 		at = put_name(entry, at);
 		if (has(text, GT_OPTION_SYM_OFFSET)) {
 			at = GT_PUT_LITERAL(at, "+0x");
@@ -68,7 +68,7 @@ static char *put_time(const struct gt_text *text, uint64_t clock, char *at)
  * preemptoff interrupts are switched, and no record says when. */
 static uint64_t state_within(const struct gt_text *text, const struct gt_record *record)
 {
-	if (!text->options.latency)
+	if (text->options.latency == NULL)
 		return 0;
 	uint64_t kept = text->options.latency->worst.from.state;
 	if (text->target->tracer != GRAFTRACE_TRACER_IRQSOFF)
@@ -350,7 +350,8 @@ static uint64_t words_given(const struct gt_merge *merge, uint32_t writer,
 			       ? words_before(&merge->given[writer], sequence, words)
 			       : 0;
 	uint64_t of_cpu = 0;
-	if (merge->cpus && bytes->cpu < merge->cpu_count && writer < merge->cpus[bytes->cpu].count)
+	if (merge->cpus != NULL && bytes->cpu < merge->cpu_count &&
+	    writer < merge->cpus[bytes->cpu].count)
 		of_cpu = words_before(&merge->cpus[bytes->cpu].given[writer], sequence, words);
 	return all > of_cpu ? all : of_cpu;
 }
@@ -362,12 +363,12 @@ uint64_t gt_text_count_entries(struct gt_text *text, uint64_t *lost)
 	void *buffer = gt_memory_get(&text->merge.memory, target->sub_buffer_bytes);
 	uint64_t entries = gt_merge_count_switches(&text->merge);
 	*lost = 0;
-	if (!buffer)
+	if (buffer == NULL)
 		return 0;
 	for (uint32_t i = 0; i < text->merge.source_count; i++) {
 		struct gt_writer writer;
 		uint64_t missing = 0;
-		if (!text->merge.sources[i] || target->ring->writer(target, i, &writer) != GT_OK)
+		if (text->merge.sources[i] == NULL || target->ring->writer(target, i, &writer) != 0)
 			continue;
 		*lost += writer.lost[GRAFTRACE_LOST_FULL] + writer.lost[GRAFTRACE_LOST_OVERRUN];
 		for (uint64_t s = writer.first; s < writer.next && missing < 1000;) {

@@ -51,12 +51,12 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source,
 /* TRACE_GRAPH_PRINT_REL_TIME, which the latency tracers set. */
 static bool has_relative_time(const struct gt_text *text)
 {
-	return text->options.latency && text->options.time_start;
+	return text->options.latency != NULL && text->options.time_start;
 }
 
 static char *put_flags(struct gt_text *text, const struct gt_source *source, char *at)
 {
-	if (!text->options.latency)
+	if (text->options.latency == NULL)
 		return GT_PUT_LITERAL(at, " ..... | ");
 	*at++ = ' ';
 	at = gt_text_put_state(text, at, &source->record);
@@ -216,10 +216,11 @@ static char *put_leaf_result(struct gt_text *text, const struct gt_source *sourc
 /* Writes the end of an entry's line, with the function's object. */
 static char *put_note(struct gt_text *text, uint32_t function, char *at)
 {
-	const char *note =
-		text->options.note ? text->options.note(text->options.note_data, function) : NULL;
+	const char *note = text->options.note != NULL
+				   ? text->options.note(text->options.note_data, function)
+				   : NULL;
 
-	if (!note) {
+	if (note == NULL) {
 		*at++ = '\n';
 		return at;
 	}
@@ -243,10 +244,10 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 	const struct gt_record *ahead = gt_merge_ahead(&text->merge, source);
 	/* As on Linux, where a leaf is two adjacent records of one CPU's buffer: a call during
 	 * which the thread left the CPU is not a leaf. */
-	if (ahead && source->off_cpu.time.before != off_cpu &&
+	if (ahead != NULL && source->off_cpu.time.before != off_cpu &&
 	    others_come(&text->merge, record->cpu, ahead->clock))
 		ahead = NULL;
-	if (ahead && ahead->kind == GT_RECORD_RETURN &&
+	if (ahead != NULL && ahead->kind == GT_RECORD_RETURN &&
 	    ahead->function == source->record.function && ahead->start == source->record.clock &&
 	    ahead->depth == depth && !(ahead->flags & GT_RECORD_START_UNKNOWN)) {
 		uint64_t from = ahead->start, to = ahead->clock;

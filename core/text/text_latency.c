@@ -29,13 +29,13 @@ char *gt_text_put_latency_header(struct gt_text *text, char *at)
 				   "#                  ||||| /     delay           \n"
 				   "#  cmd     pid     |||||| time  |   caller     \n"
 				   "#     \\   /        ||||||  \\    |    /       \n";
-	const char *release = text->options.release ? text->options.release : "graftrace";
+	const char *release = text->options.release != NULL ? text->options.release : "graftrace";
 	unsigned tracer = text->target->tracer;
 	const char *name = gt_text_tracer_name(tracer);
 	const struct gt_text_latency *latency = text->options.latency;
 	uint64_t lost = 0;
-	uint64_t entries = latency ? latency->worst.number ? latency->records + 2 : 0
-				   : gt_text_count_entries(text, &lost);
+	uint64_t entries = latency != NULL ? latency->worst.number ? latency->records + 2 : 0
+					   : gt_text_count_entries(text, &lost);
 
 	if (entries == 0)
 		return at;
@@ -45,23 +45,23 @@ char *gt_text_put_latency_header(struct gt_text *text, char *at)
 	at = gt_put_clean(at, release, gt_text_length(release, RELEASE_MOST));
 	at = GT_PUT_LITERAL(at, "\n# -----------------------------------"
 				"---------------------------------\n# latency: ");
-	at = gt_put_number(at, latency ? latency_us(text) : 0);
+	at = gt_put_number(at, latency != NULL ? latency_us(text) : 0);
 	at = GT_PUT_LITERAL(at, " us, #");
 	at = gt_put_number(at, entries);
 	*at++ = '/';
 	at = gt_put_number(at, entries + lost);
 	at = GT_PUT_LITERAL(at, ", CPU#");
-	at = gt_put_number(at, latency ? latency->worst.cpu : 0);
+	at = gt_put_number(at, latency != NULL ? latency->worst.cpu : 0);
 	at = GT_PUT_LITERAL(at, " | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:");
 	at = gt_put_number(at, text->target->cpu_count);
 	at = GT_PUT_LITERAL(at, ")\n#    -----------------\n#    | task: ");
-	if (latency)
+	if (latency != NULL)
 		at = gt_put_clean(at, latency->comm, gt_text_length(latency->comm, 16));
 	*at++ = '-';
-	at = gt_put_number(at, latency ? latency->worst.tid : 0);
+	at = gt_put_number(at, latency != NULL ? latency->worst.tid : 0);
 	at = GT_PUT_LITERAL(at, " (uid:0 nice:0 policy:0 rt_prio:0)\n"
 				"#    -----------------\n");
-	if (latency) {
+	if (latency != NULL) {
 		at = GT_PUT_LITERAL(at, "#  => started at: ");
 		at = gt_text_put_caller(text, latency->worst.from.caller, at);
 		at = GT_PUT_LITERAL(at, "\n#  => ended at:   ");

@@ -110,8 +110,9 @@ struct gt_source gt_text_edge_source(const struct gt_text *text,
 				     const struct graftrace_latency_edge *edge);
 static inline bool gt_text_is_graph(const struct gt_text *text)
 {
-	return text->options.latency ? text->options.latency->graph
-				     : text->target->tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	return text->options.latency != NULL
+		       ? text->options.latency->graph
+		       : text->target->tracer == GRAFTRACE_TRACER_FUNCTION_GRAPH;
 }
 
 /* The first or last line of a latency: `context function <-caller`. */

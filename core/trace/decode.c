@@ -21,7 +21,7 @@
 static void adopt(struct gt_decode *decode)
 {
 	decode->adopt_pending = false;
-	if (decode->adopt)
+	if (decode->adopt != NULL)
 		decode->adopt(decode->adopt_data, decode);
 	gt_decode_set_fast(decode);
 }

@@ -30,7 +30,7 @@ void gt_decode_reset(struct gt_decode *decode)
 	/* One context's frames are kept for the next writer, the others' go. */
 	for (uint32_t i = 1; i < count; i++)
 		gt_memory_put(&memory, contexts[i].frames,
-			      contexts[i].frames
+			      contexts[i].frames != NULL
 				      ? (contexts[i].mask + 1ull) * sizeof(*contexts[i].frames)
 				      : 0);
 	decode->contexts = contexts;
@@ -47,7 +47,7 @@ void gt_decode_reset(struct gt_decode *decode)
 void gt_decode_fini(struct gt_decode *decode)
 {
 	gt_decode_reset(decode);
-	if (decode->frames)
+	if (decode->frames != NULL)
 		gt_memory_put(&decode->memory, decode->frames,
 			      (decode->mask + 1ull) * sizeof(*decode->frames));
 	gt_memory_put(&decode->memory, decode->contexts,
@@ -100,7 +100,7 @@ static uint32_t take_slot(struct gt_decode *decode)
 		struct gt_decode_context *contexts = decode->memory.resize(
 			decode->memory.data, decode->contexts,
 			decode->context_capacity * sizeof(*contexts), wanted * sizeof(*contexts));
-		if (contexts) {
+		if (contexts != NULL) {
 			decode->contexts = contexts;
 			decode->context_capacity = wanted;
 			contexts[decode->context_count] = (struct gt_decode_context){ 0 };
@@ -117,12 +117,12 @@ static uint32_t take_slot(struct gt_decode *decode)
 int gt_decode_switch_context(struct gt_decode *decode, uint32_t number)
 {
 	if (decode->context_count && decode->context == number)
-		return GT_OK;
+		return 0;
 	gt_decode_save_context(decode);
 	for (uint32_t slot = 0; slot < decode->context_count; slot++)
 		if (decode->contexts[slot].number == number) {
 			gt_decode_load_context(decode, slot);
-			return GT_OK;
+			return 0;
 		}
 	uint32_t slot = take_slot(decode);
 	if (slot >= decode->context_count)
@@ -131,7 +131,7 @@ int gt_decode_switch_context(struct gt_decode *decode, uint32_t number)
 	decode->contexts[slot].depth = decode->contexts[slot].low = 0;
 	decode->contexts[slot].gaps = decode->gaps;
 	gt_decode_load_context(decode, slot);
-	return GT_OK;
+	return 0;
 }
 
 bool gt_decode_knows_context(const struct gt_decode *decode, uint32_t number)

@@ -13,7 +13,7 @@
 static bool make_room(struct gt_decode *decode)
 {
 	uint64_t known = decode->depth - decode->low;
-	uint64_t size = decode->frames ? decode->mask + 1ull : 0;
+	uint64_t size = decode->frames != NULL ? decode->mask + 1ull : 0;
 	if (known < size)
 		return true;
 	uint64_t wanted = size ? size * 2 : FIRST_FRAMES;
@@ -21,7 +21,7 @@ static bool make_room(struct gt_decode *decode)
 	/* A frame costs the writer a word: no memory is taken that the input has not paid for. */
 	if (wanted <= GT_DECODE_DEPTH_MAX)
 		frames = gt_memory_get(&decode->memory, wanted * sizeof(*frames));
-	if (!frames) {
+	if (frames == NULL) {
 		if (!size)
 			return false;
 		decode->low++;

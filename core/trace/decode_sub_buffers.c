@@ -105,7 +105,7 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 						   decode->adopt_pending);
 	decode->adopt_pending = false;
 	decode->unfollowed = first || decode->gap;
-	if (!decode->enter_pending && gt_decode_switch_context(decode, header->context) != GT_OK)
+	if (!decode->enter_pending && gt_decode_switch_context(decode, header->context) != 0)
 		return gt_fail(message, GT_ENOMEM, "no memory for the calls of thread %u",
 			       header->tid);
 	decode->tid = decode->kernel && !decode->enter_pending ? header->tid : decode->tid;
@@ -133,7 +133,7 @@ int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *
 		(decode->depth != header->depth || gt_decode_agreed_depth(decode) != header->depth);
 	decode->fill = false;
 	gt_decode_set_fast(decode);
-	return GT_OK;
+	return 0;
 }
 
 void gt_decode_extend(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,

@@ -78,7 +78,7 @@ bool gt_event_words_match(const char *const *words, const char *system, const ch
 {
 	bool matches = otherwise;
 
-	for (; words && *words; words++) {
+	for (; words != NULL && *words != NULL; words++) {
 		const bool excludes = **words == '!';
 		const char *word = *words + excludes;
 
@@ -221,10 +221,10 @@ static uint64_t element_of(const struct gt_event_field *field, const char *at)
 static void put_array(struct gt_output *output, const struct gt_event_field *field,
 		      const struct gt_event_value *value)
 {
-	uint32_t at = 0, i;
+	uint32_t at = 0;
 
 	gt_output_char(output, '{');
-	for (i = 0; i < field->count && at < value->text_bytes; i++) {
+	for (uint32_t i = 0; i < field->count && at < value->text_bytes; i++) {
 		uint32_t bytes = 0;
 
 		gt_output_text(output, i ? "," : "");
@@ -295,7 +295,7 @@ char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
 	struct gt_output output = { at, at + room };
-	if (format->print)
+	if (format->print != NULL)
 		return gt_event_put_printed(format, record, at, room);
 	put_place(&output, format, record, hidden);
 	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
@@ -352,7 +352,7 @@ char *gt_event_put(const struct gt_event_format *format, const struct gt_record 
 		gt_event_put_call(&output, call, format, record);
 		return output.at;
 	}
-	if (format->print && format->print[0] == '!')
+	if (format->print != NULL && format->print[0] == '!')
 		return gt_event_put_fields(format, record, output.at,
 					   (size_t)(output.end - output.at));
 	gt_output_clean(&output, format->name, length_of(format->name));
@@ -386,7 +386,7 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 		gt_event_put_call_format(&output, call, format);
 		return output.at;
 	}
-	if (format->print)
+	if (format->print != NULL)
 		return gt_event_put_printed_format(format, at, room);
 	gt_output_text(&output, hidden == 0 ? "\"" : hidden == 1 ? "\"(%lx)" : "\"(%lx <- %lx)");
 	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {

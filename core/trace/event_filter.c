@@ -267,7 +267,7 @@ static int64_t take_text(struct parser *parser, size_t place, size_t shift,
 	}
 	op->text = parser->texts_used;
 	op->bytes = (uint16_t)(end - from);
-	if (parser->filter)
+	if (parser->filter != NULL)
 		__builtin_memcpy(parser->texts + parser->texts_used, parser->text + from,
 				 end - from);
 	parser->texts_used += (uint32_t)(end - from);
@@ -331,7 +331,7 @@ static int64_t take_term(struct parser *parser, size_t place, struct graftrace_f
  * last one of a row is the row's first one's (Linux' "update_preds"). */
 static void update(struct graftrace_filter_op *ops, uint32_t last, bool invert)
 {
-	if (!ops)
+	if (ops == NULL)
 		return;
 	const uint16_t first = ops[last].target, before = ops[first].target;
 
@@ -386,7 +386,7 @@ static bool finish(struct parser *parser, uint32_t count)
 {
 	struct graftrace_filter_op *ops = parser->ops;
 
-	if (!ops)
+	if (ops == NULL)
 		return true;
 	ops[count - 1].target = (uint16_t)count;
 	ops[count - 1].when = 0;
@@ -435,7 +435,7 @@ static int64_t make(struct parser *parser, uint32_t terms)
 		if (count >= terms)
 			return fail(parser, GT_EINVAL, "Too many terms in predicate expression",
 				    here);
-		op = parser->ops ? &parser->ops[count] : &one;
+		op = parser->ops != NULL ? &parser->ops[count] : &one;
 		*op = (struct graftrace_filter_op){
 			.target = (uint16_t)(count - 1),
 			.scratch = invert,
@@ -470,7 +470,8 @@ int64_t gt_event_filter_make(const struct gt_event_format *format, const char *e
 				 expression,
 				 bytes,
 				 filter,
-				 .ops = filter ? (struct graftrace_filter_op *)(filter + 1) : NULL,
+				 .ops = filter != NULL ? (struct graftrace_filter_op *)(filter + 1)
+						       : NULL,
 				 .error = error };
 	uint32_t terms;
 	int64_t count;
@@ -485,12 +486,12 @@ int64_t gt_event_filter_make(const struct gt_event_format *format, const char *e
 	failed = count_terms(&parser, &terms);
 	if (failed)
 		return failed;
-	if (filter && room < sizeof(*filter) + (terms + 2) * sizeof(*parser.ops) + bytes)
+	if (filter != NULL && room < sizeof(*filter) + (terms + 2) * sizeof(*parser.ops) + bytes)
 		return GT_ENOSPC;
 	/* Behind the room of all terms that there can be. */
-	parser.texts = filter ? (char *)(parser.ops + terms) : NULL;
+	parser.texts = filter != NULL ? (char *)(parser.ops + terms) : NULL;
 	count = make(&parser, terms);
-	if (count < 0 || !filter)
+	if (count < 0 || filter == NULL)
 		return count;
 	filter->count = (uint32_t)count;
 	filter->text_bytes = parser.texts_used;

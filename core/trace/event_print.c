@@ -224,7 +224,7 @@ char *gt_event_put_printed(const struct gt_event_format *format, const struct gt
 		struct part part;
 		const char *behind =
 			text[0] == '%' && text[1] == '(' ? take_part(format, text, &part) : NULL;
-		if (behind) {
+		if (behind != NULL) {
 			put_part(&output, format, record, &part);
 			text = behind;
 		} else {
@@ -331,13 +331,13 @@ char *gt_event_put_printed_format(const struct gt_event_format *format, char *at
 			const char *behind = text[0] == '%' && text[1] == '('
 						     ? take_part(format, text, &part)
 						     : NULL;
-			if (behind && pass)
+			if (behind != NULL && pass)
 				put_argument(&output, &format->fields[part.field], &part);
-			else if (behind)
+			else if (behind != NULL)
 				put_conversion(&output, &format->fields[part.field], &part);
 			else if (!pass)
 				gt_output_clean(&output, text, 1);
-			text = behind ? behind : text + 1;
+			text = behind != NULL ? behind : text + 1;
 		}
 		if (!pass)
 			gt_output_char(&output, '"');

@@ -34,8 +34,8 @@ static void *grow(const struct gt_event_rules *rules, void *list, size_t count, 
 /* Keeps the text, NULL too. False: no memory. */
 static bool keep(const struct gt_event_rules *rules, const char *text, char **kept)
 {
-	*kept = text ? gt_string_keep(memory_of(rules), text, gt_string_bytes(text)) : NULL;
-	return !text || *kept;
+	*kept = text != NULL ? gt_string_keep(memory_of(rules), text, gt_string_bytes(text)) : NULL;
+	return text == NULL || *kept != NULL;
 }
 
 static void forget_action(struct gt_event_rules *rules, struct gt_event_action *action)
@@ -48,9 +48,7 @@ static void forget_action(struct gt_event_rules *rules, struct gt_event_action *
 
 static void forget(struct gt_event_rules *rules, struct gt_event_rule *rule)
 {
-	uint32_t i;
-
-	for (i = 0; i < rule->action_count; i++)
+	for (uint32_t i = 0; i < rule->action_count; i++)
 		forget_action(rules, &rule->actions[i]);
 	gt_memory_put(memory_of(rules), rule->actions, rule->action_room * sizeof(*rule->actions));
 	gt_memory_put(memory_of(rules), rule->waiting,
@@ -73,9 +71,7 @@ void gt_event_rules_fini(struct gt_event_rules *rules)
 
 static struct gt_event_rule *find_word(const struct gt_event_rules *rules, const char *word)
 {
-	size_t i;
-
-	for (i = 0; i < rules->count; i++)
+	for (size_t i = 0; i < rules->count; i++)
 		if (gt_string_is(rules->rules[i].word, word))
 			return &rules->rules[i];
 	return NULL;
@@ -87,12 +83,12 @@ static struct gt_event_rule *need(struct gt_event_rules *rules, const char *word
 	struct gt_event_rule *rule = find_word(rules, word), *grown;
 	char *copy;
 
-	if (rule)
+	if (rule != NULL)
 		return rule;
 	grown = keep(rules, word, &copy)
 			? grow(rules, rules->rules, rules->count, sizeof(*rules->rules))
 			: NULL;
-	if (!grown) {
+	if (grown == NULL) {
 		gt_string_drop(memory_of(rules), copy);
 		return NULL;
 	}
@@ -107,7 +103,7 @@ int gt_event_rules_set_filter(struct gt_event_rules *rules, const char *word, co
 	char *copy;
 	struct gt_event_rule *rule = keep(rules, filter, &copy) ? need(rules, word) : NULL, moved;
 
-	if (!rule) {
+	if (rule == NULL) {
 		gt_string_drop(memory_of(rules), copy);
 		return gt_fail(message, GT_ENOMEM, "no memory for a filter");
 	}
@@ -144,9 +140,8 @@ static bool is_same(const struct gt_event_trigger *a, const struct gt_event_trig
 static struct gt_event_action *find_action(const struct gt_event_rule *rule,
 					   const struct gt_event_trigger *trigger)
 {
-	uint32_t i;
-
-	for (i = 0; rule && trigger->action != GRAFTRACE_RULE_HIST && i < rule->action_count; i++)
+	for (uint32_t i = 0;
+	     rule != NULL && trigger->action != GRAFTRACE_RULE_HIST && i < rule->action_count; i++)
 		if (is_same(&rule->actions[i].trigger, trigger))
 			return &rule->actions[i];
 	return NULL;
@@ -156,9 +151,8 @@ static struct gt_event_action *find_action(const struct gt_event_rule *rule,
 static void write_word(struct gt_event_rules *rules, uint32_t word, uint64_t value)
 {
 	struct gt_rules_arena arena;
-	uint32_t i;
 
-	for (i = 0; rules->host->arena(rules->host->data, i, &arena); i++)
+	for (uint32_t i = 0; rules->host->arena(rules->host->data, i, &arena); i++)
 		__atomic_store_n(&graftrace_arena_rule_words(arena.memory)[word], value,
 				 __ATOMIC_RELEASE);
 }
@@ -166,9 +160,7 @@ static void write_word(struct gt_event_rules *rules, uint32_t word, uint64_t val
 /* 0: there is none left. */
 static uint32_t take_word(struct gt_event_rules *rules, uint64_t value)
 {
-	uint32_t i;
-
-	for (i = 1; i < rules->word_count; i++) {
+	for (uint32_t i = 1; i < rules->word_count; i++) {
 		if (rules->words[i])
 			continue;
 		rules->words[i] = 1;
@@ -182,9 +174,8 @@ static uint64_t value_of(const struct gt_event_rules *rules, uint32_t word)
 {
 	struct gt_rules_arena arena;
 	uint64_t most = 0;
-	uint32_t i;
 
-	for (i = 0; rules->host->arena(rules->host->data, i, &arena); i++) {
+	for (uint32_t i = 0; rules->host->arena(rules->host->data, i, &arena); i++) {
 		uint64_t value = __atomic_load_n(&graftrace_arena_rule_words(arena.memory)[word],
 						 __ATOMIC_RELAXED);
 
@@ -197,9 +188,9 @@ static void remove_action(struct gt_event_rules *rules, struct gt_event_rule *ru
 			  struct gt_event_action *action)
 {
 	struct gt_event_rule *target =
-		action->trigger.target ? find_word(rules, action->trigger.target) : NULL;
+		action->trigger.target != NULL ? find_word(rules, action->trigger.target) : NULL;
 
-	if (target && target->targeted > 0)
+	if (target != NULL && target->targeted > 0)
 		target->targeted--;
 	rules->words[action->word] = 0;
 	forget_action(rules, action);
@@ -221,7 +212,7 @@ static struct gt_event_action *need_action(struct gt_event_rules *rules, struct 
 
 	if (rule->action_count == rule->action_room) {
 		grown = grow(rules, rule->actions, rule->action_room, sizeof(*grown));
-		if (!grown)
+		if (grown == NULL)
 			return NULL;
 		rule->actions = grown;
 		rule->action_room++;
@@ -237,9 +228,9 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 	struct gt_event_rule *rule, *target;
 	bool copied;
 
-	if (trigger->target) {
+	if (trigger->target != NULL) {
 		target = need(rules, trigger->target);
-		if (!target)
+		if (target == NULL)
 			return GT_ENOMEM;
 		if (!target->gate)
 			target->gate = take_word(rules, 0);
@@ -249,26 +240,28 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 			open_gate(rules, target, false);
 	}
 	rule = need(rules, word);
-	grown = rule ? need_action(rules, rule) : NULL;
+	grown = rule != NULL ? need_action(rules, rule) : NULL;
 	action.trigger =
 		(struct gt_event_trigger){ .action = trigger->action, .limit = trigger->limit };
 	copied = keep(rules, trigger->filter, (char **)&action.trigger.filter);
 	copied &= keep(rules, trigger->target, (char **)&action.trigger.target);
 	copied &= keep(rules, trigger->hist, (char **)&action.trigger.hist);
-	action.word = grown && copied ? take_word(rules, hist && hist->hist.is_paused) : 0;
+	action.word = grown != NULL && copied
+			      ? take_word(rules, hist != NULL && hist->hist.is_paused)
+			      : 0;
 	if (!action.word || rule->action_count + 1 >= GRAFTRACE_RULES_MAX) {
 		rules->words[action.word] = 0;
 		forget_action(rules, &action);
-		return grown && copied ? GT_ENOSPC : GT_ENOMEM;
+		return grown != NULL && copied ? GT_ENOSPC : GT_ENOMEM;
 	}
-	if (hist) {
+	if (hist != NULL) {
 		grown[rule->action_count] = action;
 	} else {
 		__builtin_memmove(&grown[1], &grown[0], rule->action_count * sizeof(*grown));
 		grown[0] = action;
 	}
 	rule->action_count++;
-	if (trigger->target)
+	if (trigger->target != NULL)
 		find_word(rules, trigger->target)->targeted++;
 	return 0;
 }
@@ -279,12 +272,10 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 static struct gt_event_action *find_hist(const struct gt_event_rule *rule,
 					 const struct gt_hist_use *use, const char *filter)
 {
-	uint32_t i;
-
-	for (i = 0; rule && i < rule->action_count; i++) {
+	for (uint32_t i = 0; rule != NULL && i < rule->action_count; i++) {
 		struct gt_event_action *action = &rule->actions[i];
 
-		if (action->hist && gt_string_is(action->hist->hist.name, use->hist.name) &&
+		if (action->hist != NULL && gt_string_is(action->hist->hist.name, use->hist.name) &&
 		    gt_hist_is_same(&action->hist->hist, &use->hist) &&
 		    gt_string_is(action->trigger.filter, filter))
 			return action;
@@ -295,14 +286,11 @@ static struct gt_event_action *find_hist(const struct gt_event_rule *rule,
 /* Another one of its name, of any event, that is not the same. */
 static bool is_misnamed(const struct gt_event_rules *rules, const struct gt_hist_use *use)
 {
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; use->hist.name && i < rules->count; i++)
-		for (k = 0; k < rules->rules[i].action_count; k++) {
+	for (size_t i = 0; use->hist.name != NULL && i < rules->count; i++)
+		for (uint32_t k = 0; k < rules->rules[i].action_count; k++) {
 			const struct gt_hist_use *other = rules->rules[i].actions[k].hist;
 
-			if (other && other->table == use->table &&
+			if (other != NULL && other->table == use->table &&
 			    !gt_hist_is_same(&other->hist, &use->hist))
 				return true;
 		}
@@ -312,14 +300,12 @@ static bool is_misnamed(const struct gt_event_rules *rules, const struct gt_hist
 /* With those that were made for it. */
 static void remove_hist(struct gt_event_rules *rules, const struct gt_hist_use *use)
 {
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; i < rules->count; i++)
-		for (k = rules->rules[i].action_count; k-- > 0;) {
+	for (size_t i = 0; i < rules->count; i++)
+		for (uint32_t k = rules->rules[i].action_count; k-- > 0;) {
 			struct gt_event_action *action = &rules->rules[i].actions[k];
 
-			if (action->hist && (action->hist == use || action->made_for == use))
+			if (action->hist != NULL &&
+			    (action->hist == use || action->made_for == use))
 				remove_action(rules, &rules->rules[i], action);
 		}
 }
@@ -339,7 +325,7 @@ int gt_event_rules_add_hist(struct gt_event_rules *rules, const char *word,
 {
 	struct gt_hist_use *use = gt_hists_new(&rules->hists, trigger->hist);
 	struct gt_event_rule *rule;
-	int error = use ? add_action(rules, word, trigger, use) : GT_ENOMEM;
+	int error = use != NULL ? add_action(rules, word, trigger, use) : GT_ENOMEM;
 
 	if (error)
 		return gt_fail(message, error, "no room for a histogram");
@@ -355,7 +341,7 @@ static int add_hist(struct gt_event_rules *rules, const char *word,
 {
 	struct gt_hist *parsed = gt_memory_get(memory_of(rules), sizeof(*parsed));
 	struct gt_hist_error wrong;
-	int error = parsed ? add_action(rules, word, trigger, use) : GT_ENOMEM;
+	int error = parsed != NULL ? add_action(rules, word, trigger, use) : GT_ENOMEM;
 
 	if (error) {
 		gt_memory_put(memory_of(rules), parsed, sizeof(*parsed));
@@ -376,14 +362,14 @@ static int trigger_hist(struct gt_event_rules *rules, const char *word,
 {
 	struct gt_hist_use *use = gt_hists_new(&rules->hists, trigger->hist);
 	struct gt_event_rule *rule = find_word(rules, word);
-	struct gt_event_action *there = use ? find_hist(rule, use, trigger->filter) : NULL;
+	struct gt_event_action *there = use != NULL ? find_hist(rule, use, trigger->filter) : NULL;
 	int error = 0;
 
-	if (!use)
+	if (use == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for a histogram");
-	if (remove && there && gt_event_rules_are_read(rules, there->hist))
+	if (remove && there != NULL && gt_event_rules_are_read(rules, there->hist))
 		error = gt_fail(message, GT_EBUSY, "another histogram reads its variables");
-	else if (remove && there)
+	else if (remove && there != NULL)
 		remove_hist(rules, there->hist);
 	else if (remove)
 		error = gt_fail(message, GT_ENOENT, "%s has no such histogram", word);
@@ -391,9 +377,10 @@ static int trigger_hist(struct gt_event_rules *rules, const char *word,
 		error = gt_fail(message, GT_EINVAL,
 				"Named hist trigger doesn't match existing named trigger (includes "
 				"variables)");
-	else if (there && (use->hist.is_paused || use->hist.is_continued || use->hist.is_cleared))
+	else if (there != NULL &&
+		 (use->hist.is_paused || use->hist.is_continued || use->hist.is_cleared))
 		error = change_hist(rules, there, &use->hist, message);
-	else if (there)
+	else if (there != NULL)
 		error = gt_fail(message, GT_EEXIST, "Hist trigger already exists");
 	else if (use->hist.is_continued || use->hist.is_cleared)
 		error = gt_fail(message, GT_ENOENT,
@@ -414,13 +401,13 @@ int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
 
 	if (trigger->action == GRAFTRACE_RULE_HIST)
 		return trigger_hist(rules, word, trigger, remove, message);
-	if (remove && !there)
+	if (remove && there == NULL)
 		return gt_fail(message, GT_ENOENT, "%s has no such trigger", word);
 	if (remove) {
 		remove_action(rules, rule, there);
 		return 0;
 	}
-	if (there)
+	if (there != NULL)
 		return gt_fail(message, GT_EEXIST, "%s has such a trigger", word);
 	error = add_action(rules, word, trigger, NULL);
 	return error ? gt_fail(message, error, "no room for a trigger") : 0;
@@ -430,10 +417,10 @@ int gt_event_rules_fits(struct gt_event_rules *rules, const char *word,
 			const struct gt_event_trigger *trigger, struct gt_message *message)
 {
 	struct gt_event_rule *rule = find_word(rules, word);
-	uint32_t i;
 
-	for (i = 0; rule && trigger->action == GRAFTRACE_RULE_HIST && i < rule->action_count; i++)
-		if (rule->actions[i].hist && rule->actions[i].misfit.text[0]) {
+	for (uint32_t i = 0;
+	     rule != NULL && trigger->action == GRAFTRACE_RULE_HIST && i < rule->action_count; i++)
+		if (rule->actions[i].hist != NULL && rule->actions[i].misfit.text[0]) {
 			const int error = rule->actions[i].unfit;
 
 			gt_fail(message, error, "%s", rule->actions[i].misfit.text);
@@ -448,13 +435,12 @@ int gt_event_rules_hist(const struct gt_event_rules *rules, const char *word, ui
 {
 	const struct gt_event_rule *rule = find_word(rules, word);
 	const struct gt_event_action *action = NULL;
-	uint32_t i;
 	int error;
 
-	for (i = 0; rule && !action && i < rule->action_count; i++)
-		if (rule->actions[i].hist && index-- == 0)
+	for (uint32_t i = 0; rule != NULL && action == NULL && i < rule->action_count; i++)
+		if (rule->actions[i].hist != NULL && index-- == 0)
 			action = &rule->actions[i];
-	if (!action)
+	if (action == NULL)
 		return GT_ENOENT;
 	error = gt_hists_copy(&rules->hists, action->hist, copy);
 	if (error)
@@ -473,11 +459,11 @@ bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *
 	const struct gt_event_rule *rule = find_word(rules, word);
 	uint64_t hits;
 
-	if (!rule || index >= rule->action_count)
+	if (rule == NULL || index >= rule->action_count)
 		return false;
 	*trigger = rule->actions[index].trigger;
-	trigger->is_paused =
-		rule->actions[index].hist && value_of(rules, rule->actions[index].word) != 0;
+	trigger->is_paused = rule->actions[index].hist != NULL &&
+			     value_of(rules, rule->actions[index].word) != 0;
 	if (trigger->limit != GRAFTRACE_RULE_UNLIMITED) {
 		hits = value_of(rules, rule->actions[index].word);
 		trigger->limit = hits < trigger->limit ? trigger->limit - hits : 0;
@@ -488,11 +474,11 @@ bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *
 /* Moves the string, if there is one, to what is left of the room. False: it does not fit. */
 static bool put_string(const char **string, char **text, size_t *room)
 {
-	const size_t bytes = *string ? gt_string_bytes(*string) + 1 : 0;
+	const size_t bytes = *string != NULL ? gt_string_bytes(*string) + 1 : 0;
 
 	if (bytes > *room)
 		return false;
-	if (*string)
+	if (*string != NULL)
 		*string = __builtin_memcpy(*text, *string, bytes);
 	*text += bytes;
 	*room -= bytes;
@@ -512,9 +498,7 @@ bool gt_event_rules_copy_trigger(const struct gt_event_rules *rules, const char 
 static const struct gt_event_rule *find_name(const struct gt_event_rules *rules, const char *system,
 					     const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < rules->count; i++)
+	for (size_t i = 0; i < rules->count; i++)
 		if (gt_string_names(rules->rules[i].word, system, name))
 			return &rules->rules[i];
 	return NULL;
@@ -524,7 +508,7 @@ bool gt_event_rules_act(const struct gt_event_rules *rules, const char *system, 
 {
 	const struct gt_event_rule *rule = find_name(rules, system, name);
 
-	return rule && (rule->action_count || rule->targeted);
+	return rule != NULL && (rule->action_count || rule->targeted);
 }
 
 bool gt_event_rules_gate(const struct gt_event_rules *rules, const char *system, const char *name,
@@ -532,7 +516,7 @@ bool gt_event_rules_gate(const struct gt_event_rules *rules, const char *system,
 {
 	const struct gt_event_rule *rule = find_name(rules, system, name);
 
-	if (!rule || !rule->targeted)
+	if (rule == NULL || !rule->targeted)
 		return false;
 	*on = value_of(rules, rule->gate) != 0;
 	return true;
@@ -540,9 +524,7 @@ bool gt_event_rules_gate(const struct gt_event_rules *rules, const char *system,
 
 static bool takes_snapshots(const struct gt_hist_use *use)
 {
-	uint32_t i;
-
-	for (i = 0; use && i < use->hist.action_count; i++)
+	for (uint32_t i = 0; use != NULL && i < use->hist.action_count; i++)
 		if (use->hist.actions[i].act == GRAFTRACE_HIST_SNAPSHOT)
 			return true;
 	return false;
@@ -552,9 +534,8 @@ bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *
 				enum graftrace_rule_action action)
 {
 	const struct gt_event_rule *rule = find_word(rules, word);
-	uint32_t i;
 
-	for (i = 0; rule && i < rule->action_count; i++)
+	for (uint32_t i = 0; rule != NULL && i < rule->action_count; i++)
 		if (rule->actions[i].trigger.action == action ||
 		    (action == GRAFTRACE_RULE_SNAPSHOT && takes_snapshots(rule->actions[i].hist)))
 			return true;
@@ -567,9 +548,7 @@ bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *
 static struct gt_event_rule *find_filter(const struct gt_event_rules *rules,
 					 const struct gt_event_format *event)
 {
-	size_t i;
-
-	for (i = rules->count; i-- > 0;)
+	for (size_t i = rules->count; i-- > 0;)
 		if (rules->rules[i].has_filter &&
 		    gt_event_word_matches(rules->rules[i].word, event->system, event->name))
 			return &rules->rules[i];
@@ -591,7 +570,7 @@ static bool add(struct builder *builder, struct graftrace_rule rule,
 	struct graftrace_rule *at = (struct graftrace_rule *)(builder->block + 1);
 	int64_t bytes = 0;
 
-	if (filter) {
+	if (filter != NULL) {
 		bytes = gt_event_filter_make(
 			event, filter, gt_string_bytes(filter),
 			(struct graftrace_filter *)((char *)builder->block + builder->used),
@@ -612,7 +591,7 @@ static void add_record(struct builder *builder, struct gt_event_rule *filter, ui
 	const struct graftrace_rule record = { .action = GRAFTRACE_RULE_RECORD, .word = gate };
 	struct gt_event_filter_error error;
 
-	if (filter && filter->filter) {
+	if (filter != NULL && filter->filter != NULL) {
 		filter->tried++;
 		if (add(builder, record, event, filter->filter, &error)) {
 			filter->fitted++;
@@ -621,7 +600,7 @@ static void add_record(struct builder *builder, struct gt_event_rule *filter, ui
 		if (!filter->misfit.text[0])
 			gt_fail(&filter->misfit, GT_EINVAL, "filter '%s' of %s:%s: %s",
 				filter->filter, event->system, event->name,
-				error.text ? error.text : "Error");
+				error.text != NULL ? error.text : "Error");
 	}
 	add(builder, record, event, NULL, &error);
 }
@@ -668,9 +647,9 @@ static uint32_t rules_of(const struct gt_event_rules *rules, const struct gt_eve
 {
 	const struct gt_event_rule *target =
 		is_of_hists(action) ? find_word(rules, action->trigger.target) : NULL;
-	uint32_t count = 0, i;
+	uint32_t count = 0;
 
-	for (i = 0; target && i < target->action_count; i++)
+	for (uint32_t i = 0; target != NULL && i < target->action_count; i++)
 		count += target->actions[i].hist != NULL;
 	return is_of_hists(action) ? count : 1;
 }
@@ -683,8 +662,8 @@ static bool add_switches(struct builder *builder, const struct gt_event_rules *r
 	const struct gt_event_rule *target = find_word(rules, action->trigger.target);
 	uint32_t left = rules_of(rules, action), i;
 
-	for (i = 0; target && i < target->action_count; i++) {
-		if (!target->actions[i].hist)
+	for (i = 0; target != NULL && i < target->action_count; i++) {
+		if (target->actions[i].hist == NULL)
 			continue;
 		made.argument = target->actions[i].word;
 		made.more = --left > 0;
@@ -698,16 +677,16 @@ static void add_one(struct builder *builder, struct gt_event_rules *rules,
 		    struct gt_event_action *action, const struct gt_event_format *event)
 {
 	const struct gt_event_rule *target =
-		action->trigger.target ? find_word(rules, action->trigger.target) : NULL;
+		action->trigger.target != NULL ? find_word(rules, action->trigger.target) : NULL;
 	struct gt_event_filter_error error;
 	struct graftrace_rule made = {
 		.action = action->trigger.action,
 		.word = action->word,
 		.limit = action->trigger.limit,
-		.argument = target ? target->gate : 0,
+		.argument = target != NULL ? target->gate : 0,
 	};
 
-	if (action->hist) {
+	if (action->hist != NULL) {
 		made.argument = add_description(builder, rules, action, event);
 		if (!made.argument)
 			return;
@@ -718,7 +697,8 @@ static void add_one(struct builder *builder, struct gt_event_rules *rules,
 				: !add(builder, made, event, action->trigger.filter, &error)) {
 		action->unfit = GT_EINVAL;
 		gt_fail(&action->misfit, GT_EINVAL, "trigger of %s:%s if '%s': %s", event->system,
-			event->name, action->trigger.filter, error.text ? error.text : "Error");
+			event->name, action->trigger.filter,
+			error.text != NULL ? error.text : "Error");
 	}
 }
 
@@ -726,27 +706,25 @@ static void add_one(struct builder *builder, struct gt_event_rules *rules,
 static void add_actions(struct builder *builder, struct gt_event_rules *rules,
 			struct gt_event_rule *rule, const struct gt_event_format *event)
 {
-	uint32_t i;
-
-	for (i = rule->action_count; i-- > 0;)
-		if (!rule->actions[i].hist)
+	for (uint32_t i = rule->action_count; i-- > 0;)
+		if (rule->actions[i].hist == NULL)
 			add_one(builder, rules, &rule->actions[i], event);
-	for (i = 0; i < rule->action_count; i++)
-		if (rule->actions[i].hist)
+	for (uint32_t i = 0; i < rule->action_count; i++)
+		if (rule->actions[i].hist != NULL)
 			add_one(builder, rules, &rule->actions[i], event);
 }
 
 static uint64_t room_of(const char *filter)
 {
-	return filter ? GT_EVENT_FILTER_ROOM(gt_string_bytes(filter)) + 8 : 0;
+	return filter != NULL ? GT_EVENT_FILTER_ROOM(gt_string_bytes(filter)) + 8 : 0;
 }
 
 /* Whether it is recorded is one. */
 static uint32_t rule_count(const struct gt_event_rules *rules, const struct gt_event_rule *own)
 {
-	uint32_t count = 1, i;
+	uint32_t count = 1;
 
-	for (i = 0; own && i < own->action_count; i++)
+	for (uint32_t i = 0; own != NULL && i < own->action_count; i++)
 		count += rules_of(rules, &own->actions[i]);
 	return count;
 }
@@ -757,13 +735,12 @@ static uint64_t room_for(const struct gt_event_rules *rules, const struct gt_eve
 {
 	uint64_t room = sizeof(struct graftrace_event_rules) +
 			rule_count(rules, own) * sizeof(struct graftrace_rule);
-	uint32_t i;
 
-	room += filter ? room_of(filter->filter) : 0;
-	for (i = 0; own && i < own->action_count; i++)
+	room += filter != NULL ? room_of(filter->filter) : 0;
+	for (uint32_t i = 0; own != NULL && i < own->action_count; i++)
 		room += rules_of(rules, &own->actions[i]) *
 				room_of(own->actions[i].trigger.filter) +
-			(own->actions[i].hist ? GT_HIST_DESCRIPTION_BYTES : 0);
+			(own->actions[i].hist != NULL ? GT_HIST_DESCRIPTION_BYTES : 0);
 	return room;
 }
 
@@ -785,7 +762,7 @@ static void wait_for(const struct gt_event_rules *rules, struct gt_event_rule *r
 		i++;
 	grown = i == rule->waiting_count ? grow(rules, rule->waiting, i, sizeof(*grown))
 					 : rule->waiting;
-	if (!grown)
+	if (grown == NULL)
 		return;
 	rule->waiting = grown;
 	rule->waiting_count += i == rule->waiting_count;
@@ -798,19 +775,20 @@ static int arm(struct gt_event_rules *rules, const struct gt_event_format *event
 	struct gt_event_rule *filter = find_filter(rules, event);
 	struct gt_event_rule *own =
 		(struct gt_event_rule *)find_name(rules, event->system, event->name);
-	const bool gated = own && own->targeted;
+	const bool gated = own != NULL && own->targeted;
 	/* One that is made by an action is recorded only where a rule says so. */
-	const bool needed = (filter && filter->filter) || (own && own->action_count) || gated ||
+	const bool needed = (filter != NULL && filter->filter != NULL) ||
+			    (own != NULL && own->action_count) || gated ||
 			    gt_string_is(event->system, GT_EVENT_SYNTHETIC);
 	struct builder builder = { .room = room_for(rules, filter, own) };
 	int error = 0;
 
 	if (!needed)
-		return gt_rule_pool_get(&rules->pool, event->number)
+		return gt_rule_pool_get(&rules->pool, event->number) != NULL
 			       ? gt_rule_pool_put(&rules->pool, event->number, NULL)
 			       : 0;
 	builder.block = gt_memory_get(memory_of(rules), builder.room);
-	if (!builder.block)
+	if (builder.block == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for an event's rules");
 	__builtin_memset(builder.block, 0, builder.room);
 	builder.used =
@@ -819,14 +797,14 @@ static int arm(struct gt_event_rules *rules, const struct gt_event_format *event
 		set_gate(rules, own, recorded);
 	if (recorded || gated)
 		add_record(&builder, filter, gated ? own->gate : 0, event);
-	if (own)
+	if (own != NULL)
 		add_actions(&builder, rules, own, event);
 	builder.block->bytes = (uint32_t)builder.used;
 	error = gt_rule_pool_put(&rules->pool, event->number, builder.block);
 	if (error)
 		gt_fail(message, error, "no room for the filters of so many events");
 	gt_memory_put(memory_of(rules), builder.block, builder.room);
-	if (own && builder.waits)
+	if (own != NULL && builder.waits)
 		wait_for(rules, own, event, recorded);
 	return error;
 }
@@ -834,17 +812,15 @@ static int arm(struct gt_event_rules *rules, const struct gt_event_format *event
 /* Those that waited for a table, which may wait again for another. */
 static int arm_waiting(struct gt_event_rules *rules, struct gt_message *message)
 {
-	size_t i;
 	int error = 0;
 
-	for (i = 0; !error && i < rules->count; i++) {
+	for (size_t i = 0; !error && i < rules->count; i++) {
 		struct gt_event_waiting *waiting = rules->rules[i].waiting;
 		const uint32_t count = rules->rules[i].waiting_count;
-		uint32_t k;
 
 		rules->rules[i].waiting = NULL;
 		rules->rules[i].waiting_count = 0;
-		for (k = 0; !error && k < count; k++)
+		for (uint32_t k = 0; !error && k < count; k++)
 			error = arm(rules, &waiting[k].event, waiting[k].recorded, message);
 		gt_memory_put(memory_of(rules), waiting, count * sizeof(*waiting));
 	}
@@ -865,15 +841,12 @@ int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_forma
 
 int gt_event_rules_check(const struct gt_event_rules *rules, struct gt_message *message)
 {
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; i < rules->count; i++) {
+	for (size_t i = 0; i < rules->count; i++) {
 		const struct gt_event_rule *rule = &rules->rules[i];
 
 		if (rule->tried && !rule->fitted)
 			return gt_fail(message, GT_EINVAL, "%s", rule->misfit.text);
-		for (k = 0; k < rule->action_count; k++)
+		for (uint32_t k = 0; k < rule->action_count; k++)
 			if (rule->actions[k].misfit.text[0])
 				return gt_fail(message, GT_EINVAL, "%s",
 					       rule->actions[k].misfit.text);

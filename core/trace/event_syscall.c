@@ -28,7 +28,7 @@ static bool is_argument(const struct gt_event_field *field)
 
 enum gt_event_call gt_event_call_of(const struct gt_event_format *format)
 {
-	if (!format->field_count || format->print)
+	if (!format->field_count || format->print != NULL)
 		return GT_EVENT_NO_CALL;
 	if (begins(format->system, "raw_syscalls") && begins(format->fields[0].name, "id"))
 		return begins(format->name, "sys_exit") ? GT_EVENT_RAW_EXIT

@@ -30,7 +30,7 @@ bool gt_event_trigger_takes_snapshots(const struct gt_event_trigger *trigger)
 	static const char action[] = ").snapshot(";
 	size_t i;
 
-	for (const char *at = trigger->hist; at && *at != '\0'; at++) {
+	for (const char *at = trigger->hist; at != NULL && *at != '\0'; at++) {
 		for (i = 0; action[i] != '\0' && at[i] == action[i]; i++)
 			;
 		if (action[i] == '\0')

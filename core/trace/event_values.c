@@ -115,8 +115,8 @@ static void put_call_number(struct gt_output *output, const struct gt_event_fiel
 		put_character(output, (uint8_t)value);
 		return;
 	case GRAFTRACE_VALUE_FUNCTION:
-		name = value && names ? names->at(names->data, value) : NULL;
-		if (name) {
+		name = value && names != NULL ? names->at(names->data, value) : NULL;
+		if (name != NULL) {
 			gt_output_clean(output, name, length_of(name));
 			return;
 		}
@@ -217,7 +217,7 @@ static const char *pointed_at(void *data, uint64_t address)
 	struct pointed *pointed = data;
 
 	return gt_target_function_at(pointed->target, pointed->pid, address, &pointed->function) ==
-				       GT_OK &&
+				       0 &&
 			       pointed->function.address == address
 		       ? pointed->function.name
 		       : NULL;
@@ -232,7 +232,7 @@ char *gt_target_put_values(struct gt_target *target, uint32_t pid, const struct 
 	struct gt_record values;
 
 	if (!gt_record_values(record, &values) ||
-	    gt_target_event(target, (uint32_t)values.value, &format) != GT_OK)
+	    gt_target_event(target, (uint32_t)values.value, &format) != 0)
 		return NULL;
 	return gt_event_put_values(&format, &values, &names, hex, at, room);
 }

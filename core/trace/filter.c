@@ -39,7 +39,7 @@ static bool on_cpu(const struct gt_filter *filter, uint32_t cpu, uint64_t clock)
 bool gt_filter_is_needed(const struct gt_filter *filter)
 {
 	return has_cpus(filter) || filter->from_ns || filter->to_ns || filter->max_depth ||
-	       filter->graph || filter->least_ns;
+	       filter->graph != NULL || filter->least_ns;
 }
 
 static bool matches(struct gt_filter *filter, struct gt_target *target, uint32_t number)
@@ -49,8 +49,8 @@ static bool matches(struct gt_filter *filter, struct gt_target *target, uint32_t
 		return filter->cache_match[place];
 	struct gt_function function;
 	bool found = false;
-	if (gt_target_function(target, number, &function) == GT_OK)
-		for (const char *const *glob = filter->graph; *glob && !found; glob++)
+	if (gt_target_function(target, number, &function) == 0)
+		for (const char *const *glob = filter->graph; *glob != NULL && !found; glob++)
 			found = gt_glob_match(*glob, function.name);
 	filter->cache_function[place] = number;
 	filter->cache_match[place] = found;
@@ -68,7 +68,7 @@ static uint16_t mark_below(struct gt_filter *filter, struct gt_target *target, u
 static uint16_t mark_at(struct gt_decode *decode, uint32_t depth)
 {
 	const struct gt_decode_frame *frame = gt_decode_frame(decode, depth);
-	return frame ? frame->mark : 0;
+	return frame != NULL ? frame->mark : 0;
 }
 
 /* The frames that a sub-buffer's header told of have no mark yet: nobody saw their entry. */
@@ -99,13 +99,13 @@ static bool in_graph(struct gt_filter *filter, struct gt_target *target, struct 
 	switch (record->kind) {
 	case GT_RECORD_ENTRY:
 		frame = gt_decode_frame(decode, depth);
-		if (depth && (frame = gt_decode_frame(decode, depth - 1)) && !frame->mark &&
+		if (depth && (frame = gt_decode_frame(decode, depth - 1)) != NULL && !frame->mark &&
 		    !(frame->flags & GT_RECORD_ENTRY_SEEN))
 			mark_unseen(filter, target, decode);
 		mark = mark_below(filter, target, depth ? mark_at(decode, depth - 1) : 0,
 				  record->function);
 		frame = gt_decode_frame(decode, depth);
-		if (frame)
+		if (frame != NULL)
 			frame->mark = mark;
 		break;
 	case GT_RECORD_RETURN:
@@ -165,14 +165,14 @@ static bool is_long(const struct gt_filter *filter, const struct gt_target *targ
 bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct gt_decode *decode,
 		      struct gt_record *record)
 {
-	bool inside = !filter->graph || in_graph(filter, target, decode, record);
+	bool inside = filter->graph == NULL || in_graph(filter, target, decode, record);
 
 	if (has_cpus(filter) && !on_cpu(filter, record->cpu, record->clock)) {
 		/* Its return may come on a CPU that is wanted: then nobody has seen the entry. */
 		struct gt_decode_frame *frame = record->kind == GT_RECORD_ENTRY
 							? gt_decode_frame(decode, record->depth)
 							: NULL;
-		if (frame)
+		if (frame != NULL)
 			frame->flags &= (uint16_t)~GT_RECORD_ENTRY_SEEN;
 		return false;
 	}

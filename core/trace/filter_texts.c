@@ -20,11 +20,11 @@ static struct gt_filter_text *add(struct gt_filter_texts *texts, const char *wor
 	const size_t each = sizeof(*texts->entries);
 	char *copy = gt_string_keep(&texts->memory, word, gt_string_bytes(word));
 	struct gt_filter_text *grown =
-		copy ? texts->memory.resize(texts->memory.data, texts->entries, texts->count * each,
-					    (texts->count + 1) * each)
-		     : NULL;
+		copy != NULL ? texts->memory.resize(texts->memory.data, texts->entries,
+						    texts->count * each, (texts->count + 1) * each)
+			     : NULL;
 
-	if (!grown) {
+	if (grown == NULL) {
 		gt_string_drop(&texts->memory, copy);
 		return NULL;
 	}
@@ -38,16 +38,16 @@ static struct gt_filter_text *add(struct gt_filter_texts *texts, const char *wor
 static char *text_of(const struct gt_filter_texts *texts, const char *filter, size_t bytes,
 		     const struct gt_event_filter_error *failed)
 {
-	size_t place = failed ? failed->at < bytes ? failed->at : bytes : 0;
+	size_t place = failed != NULL ? failed->at < bytes ? failed->at : bytes : 0;
 	const size_t room = bytes + place + ERROR_BYTES;
 	char *text = gt_memory_get(&texts->memory, room), *kept;
 
-	if (!text)
+	if (text == NULL)
 		return NULL;
 	place += place > 0;
-	if (!failed)
+	if (failed == NULL)
 		gt_format(text, room, "%.*s\n", (int)bytes, filter);
-	else if (failed->text)
+	else if (failed->text != NULL)
 		gt_format(text, room, "%.*s\n%*s\nparse_error: %s\n\n", (int)bytes, filter,
 			  (int)place, "^", failed->text);
 	else
@@ -63,15 +63,15 @@ int gt_filter_texts_set(struct gt_filter_texts *texts, const char *word, const c
 	struct gt_filter_text *entry = find(texts, word);
 	char *text = NULL;
 
-	if (bytes > 0 || failed) {
+	if (bytes > 0 || failed != NULL) {
 		text = text_of(texts, filter, bytes, failed);
-		entry = text && !entry ? add(texts, word) : entry;
-		if (!text || !entry) {
+		entry = text != NULL && entry == NULL ? add(texts, word) : entry;
+		if (text == NULL || entry == NULL) {
 			gt_string_drop(&texts->memory, text);
 			return GT_ENOMEM;
 		}
 	}
-	if (entry) {
+	if (entry != NULL) {
 		gt_string_drop(&texts->memory, entry->text);
 		entry->text = text;
 	}
@@ -82,7 +82,8 @@ size_t gt_filter_texts_read(const struct gt_filter_texts *texts, const char *wor
 			    char *buffer, size_t bytes)
 {
 	const struct gt_filter_text *entry = find(texts, word);
-	const size_t length = entry && entry->text ? gt_string_bytes(entry->text) : 0;
+	const size_t length =
+		entry != NULL && entry->text != NULL ? gt_string_bytes(entry->text) : 0;
 	size_t given = offset < length ? length - (size_t)offset : 0;
 
 	given = given < bytes ? given : bytes;

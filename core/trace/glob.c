@@ -59,14 +59,14 @@ bool gt_glob_match(const char *glob, const char *text)
 			matches = glob[1] == *text;
 			next = glob + 2;
 		}
-		if (!next) { /* a plain character, or a '[' that nothing closes */
+		if (next == NULL) { /* a plain character, or a '[' that nothing closes */
 			matches = *glob == *text;
 			next = glob + 1;
 		}
 		if (matches) {
 			glob = next;
 			text++;
-		} else if (star) {
+		} else if (star != NULL) {
 			glob = star;
 			text = ++star_text;
 		} else {

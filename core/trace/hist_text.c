@@ -14,7 +14,7 @@ static bool put(struct gt_hist_text *text, const char *bytes, size_t count)
 		room *= 2;
 	if (room != text->room)
 		grown = text->memory.resize(text->memory.data, text->bytes, text->room, room);
-	if (!grown)
+	if (grown == NULL)
 		return false;
 	text->bytes = grown;
 	text->room = room;
@@ -32,8 +32,9 @@ static bool put_head(struct gt_hist_text *text, const struct gt_hist_copy *copy,
 	return put(text, line,
 		   gt_format(line, GT_HIST_LINE_BYTES,
 			     "%s# event histogram\n#\n# trigger info: hist:%s%s%s [%s]\n#\n\n",
-			     text->count == 0 ? "" : "\n\n", shown, copy->filter ? " if " : "",
-			     copy->filter ? copy->filter : "",
+			     text->count == 0 ? "" : "\n\n", shown,
+			     copy->filter != NULL ? " if " : "",
+			     copy->filter != NULL ? copy->filter : "",
 			     copy->is_paused ? "paused" : "active"));
 }
 

@@ -7,12 +7,12 @@
 
 static bool is_of(const struct gt_event_rule *rule, const char *system, const char *event)
 {
-	return !system || gt_string_names(rule->word, system, event);
+	return system == NULL || gt_string_names(rule->word, system, event);
 }
 
 static bool find_in(const struct gt_hist_use *use, const char *name, struct gt_hist_found *found)
 {
-	return use &&
+	return use != NULL &&
 	       gt_hist_find_variable(&use->hist, name, (uint32_t)(use->table->offset / 64), found);
 }
 
@@ -20,15 +20,14 @@ static uint32_t find_variable(void *data, const char *system, const char *event,
 			      struct gt_hist_found *found)
 {
 	struct gt_event_rules *rules = data;
-	uint32_t count = 0, k;
-	size_t i;
+	uint32_t count = 0;
 
-	for (i = 0; i < rules->count; i++) {
+	for (size_t i = 0; i < rules->count; i++) {
 		const struct gt_event_rule *rule = &rules->rules[i];
 
 		if (!is_of(rule, system, event))
 			continue;
-		for (k = 0; k < rule->action_count; k++) {
+		for (uint32_t k = 0; k < rule->action_count; k++) {
 			const struct gt_hist_use *use = rule->actions[k].hist;
 
 			if (!find_in(use, name, found))
@@ -56,16 +55,14 @@ const struct gt_event_action *gt_event_rules_alike(const struct gt_event_rules *
 						   const char *system, const char *event,
 						   const struct gt_hist *hist)
 {
-	uint32_t k;
-	size_t i;
-
-	for (i = 0; i < rules->count; i++)
-		for (k = 0;
+	for (size_t i = 0; i < rules->count; i++)
+		for (uint32_t k = 0;
 		     is_of(&rules->rules[i], system, event) && k < rules->rules[i].action_count;
 		     k++) {
 			const struct gt_event_action *action = &rules->rules[i].actions[k];
 
-			if (action->hist && gt_hist_has_same_keys(&action->hist->hist, hist))
+			if (action->hist != NULL &&
+			    gt_hist_has_same_keys(&action->hist->hist, hist))
 				return action;
 		}
 	return NULL;
@@ -91,9 +88,9 @@ int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, co
 	if (word[colon] == '\0')
 		return GT_ENOENT;
 	system = gt_string_keep(&rules->host->memory, word, colon);
-	found = system ? find_event(rules, system, word + colon + 1) : NULL;
+	found = system != NULL ? find_event(rules, system, word + colon + 1) : NULL;
 	gt_string_drop(&rules->host->memory, system);
-	if (!found)
+	if (found == NULL)
 		return GT_ENOENT;
 	event = *found;
 	return gt_hist_parse(text, gt_string_bytes(text), &event, &world, hist, error);
@@ -109,12 +106,11 @@ int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hi
 	char text[2 * GT_HIST_BYTES], keys[GT_HIST_BYTES], filter[GT_HIST_BYTES],
 		word[GT_HIST_BYTES];
 	int error = 0;
-	uint32_t i;
 
-	for (i = 0; !error && i < hist->foreign_count; i++) {
+	for (uint32_t i = 0; !error && i < hist->foreign_count; i++) {
 		alike = gt_event_rules_alike(rules, hist->foreign[i].system, hist->foreign[i].event,
 					     hist);
-		if (!alike)
+		if (alike == NULL)
 			return GT_EINVAL;
 		gt_hist_put_key_text(&alike->hist->hist, keys, sizeof(keys));
 		gt_format(text, sizeof(text), "keys=%s:" GT_HIST_FOREIGN_VARIABLE "%s=%s", keys,
@@ -122,7 +118,7 @@ int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hi
 		gt_format(word, sizeof(word), "%s:%s", hist->foreign[i].system,
 			  hist->foreign[i].event);
 		gt_format(filter, sizeof(filter), "%s",
-			  alike->trigger.filter ? alike->trigger.filter : "");
+			  alike->trigger.filter != NULL ? alike->trigger.filter : "");
 		trigger.filter = *filter ? filter : NULL;
 		trigger.hist = text;
 		error = gt_event_rules_add_hist(rules, word, &trigger, made_for, message);
@@ -133,14 +129,11 @@ int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hi
 /* Whether another histogram reads its variables. */
 bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt_hist_use *use)
 {
-	uint32_t i, k;
-	size_t n;
-
-	for (n = 0; n < rules->count; n++)
-		for (i = 0; i < rules->rules[n].action_count; i++) {
+	for (size_t n = 0; n < rules->count; n++)
+		for (uint32_t i = 0; i < rules->rules[n].action_count; i++) {
 			const struct gt_hist_use *other = rules->rules[n].actions[i].hist;
 
-			for (k = 0; other && k < other->hist.reference_count; k++)
+			for (uint32_t k = 0; other != NULL && k < other->hist.reference_count; k++)
 				if (other->is_described && use->is_described &&
 				    other->hist.references[k].table == use->table->offset / 64)
 					return true;
@@ -150,15 +143,12 @@ bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt
 
 bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthetic)
 {
-	uint32_t i, k;
-	size_t n;
-
-	for (n = 0; n < rules->count; n++)
-		for (i = 0; i < rules->rules[n].action_count; i++) {
+	for (size_t n = 0; n < rules->count; n++)
+		for (uint32_t i = 0; i < rules->rules[n].action_count; i++) {
 			const struct gt_hist_use *use = rules->rules[n].actions[i].hist;
 
-			for (k = 0; use && k < use->hist.action_count; k++)
-				if (use->hist.actions[k].made &&
+			for (uint32_t k = 0; use != NULL && k < use->hist.action_count; k++)
+				if (use->hist.actions[k].made != NULL &&
 				    gt_string_is(use->hist.actions[k].made, synthetic))
 					return true;
 		}

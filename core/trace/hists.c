@@ -20,7 +20,7 @@ static void *take_zeroed(const struct gt_hists *hists, size_t bytes)
 {
 	void *const taken = gt_memory_get(memory_of(hists), bytes);
 
-	if (taken)
+	if (taken != NULL)
 		__builtin_memset(taken, 0, bytes);
 	return taken;
 }
@@ -29,9 +29,9 @@ static void forget(struct gt_hists *hists, struct gt_hist_table *table)
 {
 	struct gt_hist_table **link = &hists->tables;
 
-	while (*link && *link != table)
+	while (*link != NULL && *link != table)
 		link = &(*link)->next;
-	if (*link)
+	if (*link != NULL)
 		*link = table->next;
 	gt_string_drop(memory_of(hists), table->name);
 	gt_memory_put(memory_of(hists), table, sizeof(*table));
@@ -39,7 +39,7 @@ static void forget(struct gt_hists *hists, struct gt_hist_table *table)
 
 void gt_hists_fini(struct gt_hists *hists)
 {
-	while (hists->tables)
+	while (hists->tables != NULL)
 		forget(hists, hists->tables);
 }
 
@@ -47,7 +47,7 @@ struct gt_hist_table *gt_hists_find(const struct gt_hists *hists, const char *na
 {
 	struct gt_hist_table *table = hists->tables;
 
-	while (table && !gt_string_is(table->name, name))
+	while (table != NULL && !gt_string_is(table->name, name))
 		table = table->next;
 	return table;
 }
@@ -58,25 +58,25 @@ struct gt_hist_use *gt_hists_new(struct gt_hists *hists, const char *text)
 	struct gt_hist_table *table = NULL;
 	struct gt_hist_error error;
 
-	if (!use)
+	if (use == NULL)
 		return NULL;
 	use->text = gt_string_keep(memory_of(hists), text, gt_string_bytes(text));
-	if (use->text &&
+	if (use->text != NULL &&
 	    gt_hist_parse(text, gt_string_bytes(text), NULL, NULL, &use->hist, &error) == 0) {
-		table = use->hist.name ? gt_hists_find(hists, use->hist.name) : NULL;
-		if (table)
+		table = use->hist.name != NULL ? gt_hists_find(hists, use->hist.name) : NULL;
+		if (table != NULL)
 			table->users++;
-		use->table = table ? table : take_zeroed(hists, sizeof(*table));
+		use->table = table != NULL ? table : take_zeroed(hists, sizeof(*table));
 	}
-	if (use->table && !table) {
+	if (use->table != NULL && table == NULL) {
 		use->table->users = 1;
-		if (use->hist.name)
+		if (use->hist.name != NULL)
 			use->table->name = gt_string_keep(memory_of(hists), use->hist.name,
 							  gt_string_bytes(use->hist.name));
 		use->table->next = hists->tables;
 		hists->tables = use->table;
 	}
-	if (!use->table || (use->hist.name && !use->table->name)) {
+	if (use->table == NULL || (use->hist.name != NULL && use->table->name == NULL)) {
 		gt_hists_free(hists, use);
 		return NULL;
 	}
@@ -85,9 +85,9 @@ struct gt_hist_use *gt_hists_new(struct gt_hists *hists, const char *text)
 
 void gt_hists_free(struct gt_hists *hists, struct gt_hist_use *use)
 {
-	if (!use)
+	if (use == NULL)
 		return;
-	if (use->table && --use->table->users == 0)
+	if (use->table != NULL && --use->table->users == 0)
 		forget(hists, use->table);
 	gt_string_drop(memory_of(hists), use->text);
 	gt_memory_put(memory_of(hists), use, sizeof(*use));
@@ -105,7 +105,7 @@ static uint64_t behind_table(const struct gt_hists *hists, uint64_t at, uint64_t
 {
 	const struct gt_hist_table *table;
 
-	for (table = hists->tables; table; table = table->next)
+	for (table = hists->tables; table != NULL; table = table->next)
 		if (table->bytes && at < table->offset + pages(table->bytes) &&
 		    table->offset < at + bytes)
 			return table->offset + pages(table->bytes);
@@ -150,7 +150,7 @@ static int take_room(struct gt_hists *hists, uint64_t bytes, uint64_t *offset,
 				  "(ulimit -v) leaves none (%llu bytes)",
 			(unsigned long long)bytes);
 	for (uint32_t i = 0; arena_of(hists, i, &arena); i++)
-		if (host->wipe)
+		if (host->wipe != NULL)
 			host->wipe(host->data, gt_hists_table(&arena, *offset), pages(bytes));
 		else
 			__builtin_memset(gt_hists_table(&arena, *offset), 0, pages(bytes));
@@ -186,8 +186,9 @@ int gt_hists_describe(struct gt_hists *hists, struct gt_hist_use *use,
 
 	if (gt_hist_parse(use->text, gt_string_bytes(use->text), event, world, &made, &wrong))
 		return gt_fail(message, GT_EINVAL, "histogram '%s' of %s:%s: %s%s%s", use->text,
-			       event->system, event->name, wrong.text ? wrong.text : "Error",
-			       wrong.part[0] ? " " : "", wrong.part);
+			       event->system, event->name,
+			       wrong.text != NULL ? wrong.text : "Error", wrong.part[0] ? " " : "",
+			       wrong.part);
 	gt_hist_duplicate(&made, &use->hist);
 	use->description_bytes =
 		gt_hist_describe(&use->hist, hists->host->clock, 0, &use->description);
@@ -223,7 +224,7 @@ int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
 
 	*copy = (struct gt_hist_copy){ .memory = host->memory };
 	copy->hist = take_zeroed(hists, sizeof(*copy->hist));
-	if (!copy->hist)
+	if (copy->hist == NULL)
 		return GT_ENOMEM;
 	gt_hist_duplicate(&use->hist, copy->hist);
 	copy->view = (struct gt_hist_view){ .hist = copy->hist };
@@ -232,11 +233,11 @@ int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
 	copy->element_bytes = most * 8 * shape.words;
 	copy->words = take_zeroed(hists, copy->element_bytes);
 	copy->order = take_zeroed(hists, most * sizeof(*copy->order));
-	if (!copy->words || !copy->order) {
+	if (copy->words == NULL || copy->order == NULL) {
 		gt_hist_copy_free(copy);
 		return GT_ENOMEM;
 	}
-	if (host->gather && arena_of(hists, 1, &arena))
+	if (host->gather != NULL && arena_of(hists, 1, &arena))
 		error = host->gather(host->data, use, copy);
 	else if (arena_of(hists, 0, &arena))
 		gt_hist_look(&copy->view, copy->hist, &use->description,
@@ -251,7 +252,7 @@ void gt_hist_copy_free(struct gt_hist_copy *copy)
 {
 	const struct gt_memory memory = copy->memory;
 
-	if (copy->order)
+	if (copy->order != NULL)
 		gt_memory_put(&memory, copy->order, sizeof(*copy->order) << copy->hist->bits);
 	gt_memory_put(&memory, copy->words, copy->element_bytes);
 	gt_memory_put(&memory, copy->hist, sizeof(*copy->hist));

@@ -28,7 +28,7 @@ static inline void *gt_memory_get(const struct gt_memory *memory, size_t bytes)
 
 static inline void gt_memory_put(const struct gt_memory *memory, void *old, size_t bytes)
 {
-	if (old)
+	if (old != NULL)
 		memory->resize(memory->data, old, bytes, 0);
 }
 

@@ -57,7 +57,7 @@ static void heap_pop(struct gt_merge *merge)
 
 static void give_back(struct gt_merge *merge, struct gt_source *source)
 {
-	if (!source->buffer)
+	if (source->buffer == NULL)
 		return;
 	merge->damaged += source->decode.damaged;
 	merge->unknown += source->decode.unknown;
@@ -71,7 +71,7 @@ static void give_back(struct gt_merge *merge, struct gt_source *source)
 static void consume_below(struct gt_merge *merge, struct gt_source *source, uint64_t sequence)
 {
 	struct gt_target *target = merge->target;
-	if (merge->mode != GT_MERGE_CONSUME || !target->ring->consume || sequence == 0 ||
+	if (merge->mode != GT_MERGE_CONSUME || target->ring->consume == NULL || sequence == 0 ||
 	    source->consumed >= sequence)
 		return;
 	target->ring->consume(target, source->index, sequence - 1);
@@ -112,12 +112,12 @@ static bool hold(struct gt_merge *merge, struct gt_source *source, const struct 
 	struct gt_target *target = merge->target;
 	int error;
 
-	if (merge->mode != GT_MERGE_CONSUME || !target->ring->hold || source == merge->switches ||
-	    !source->fed || source->growing || source->ending || record->kind == GT_RECORD_GAP ||
-	    source->held == source->fed_sequence + 1)
+	if (merge->mode != GT_MERGE_CONSUME || target->ring->hold == NULL ||
+	    source == merge->switches || !source->fed || source->growing || source->ending ||
+	    record->kind == GT_RECORD_GAP || source->held == source->fed_sequence + 1)
 		return true;
 	error = target->ring->hold(target, source->index, source->fed_sequence);
-	if (error == GT_OK)
+	if (error == 0)
 		source->held = source->fed_sequence + 1;
 	if (error != GT_ENOENT)
 		return true;
@@ -130,7 +130,8 @@ static bool is_fresh(const struct gt_merge *merge, const struct gt_source *sourc
 {
 	const struct gt_merge_given *given =
 		source->index < merge->given_count ? &merge->given[source->index] : NULL;
-	return !source->fed && !merge->cpus && (!given || (!given->sequence && !given->words));
+	return !source->fed && merge->cpus == NULL &&
+	       (given == NULL || (!given->sequence && !given->words));
 }
 
 /* As Linux's trace_pipe: what was overwritten is told also where it was older than all that is
@@ -170,7 +171,7 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 	unsigned missing = 0;
 
 	if (merge->mode != GT_MERGE_SNAPSHOT) {
-		if (target->ring->writer(target, source->index, &writer) != GT_OK)
+		if (target->ring->writer(target, source->index, &writer) != 0)
 			return 0;
 		if (!source->named)
 			__builtin_memcpy(source->comm, writer.comm, sizeof(source->comm));
@@ -181,7 +182,7 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 		int64_t words = copy(merge, source, sequence);
 		if (words == GT_ENOENT) {
 			/* Gone meanwhile; the oldest may be much newer now. */
-			if (target->ring->writer(target, source->index, &writer) != GT_OK)
+			if (target->ring->writer(target, source->index, &writer) != 0)
 				return 0;
 			missing++;
 			source->next_sequence =
@@ -207,7 +208,7 @@ static int load(struct gt_merge *merge, struct gt_source *source)
 		source->growing = merge->mode != GT_MERGE_SNAPSHOT && !merge->finished &&
 				  source->buffer->used == 0;
 		if (gt_decode_feed(&source->decode, source->buffer, (uint32_t)words,
-				   source->growing, NULL) != GT_OK) {
+				   source->growing, NULL) != 0) {
 			merge->unreadable++;
 			missing++;
 			continue;
@@ -259,13 +260,14 @@ static bool is_given(struct gt_merge *merge, struct gt_source *source,
 
 	if (!(source->index < merge->given_count &&
 	      is_behind(source, &merge->given[source->index])) &&
-	    !(cpu && source->index < cpu->count && is_behind(source, &cpu->given[source->index])))
+	    !(cpu != NULL && source->index < cpu->count &&
+	      is_behind(source, &cpu->given[source->index])))
 		return false;
 	if (record->kind == GT_RECORD_ENTRY) {
 		/* Its return is shown with its name: this reader has not shown the entry. */
 		struct gt_decode_frame *frame = gt_decode_frame(&source->decode, record->depth);
 
-		if (frame)
+		if (frame != NULL)
 			frame->flags &= (uint16_t)~GT_RECORD_ENTRY_SEEN;
 	}
 	return true;
@@ -276,7 +278,7 @@ static bool has_ended(struct gt_merge *merge, struct gt_source *source)
 	struct gt_writer writer;
 	if (merge->mode == GT_MERGE_SNAPSHOT || merge->finished)
 		return true;
-	return merge->target->ring->writer(merge->target, source->index, &writer) == GT_OK &&
+	return merge->target->ring->writer(merge->target, source->index, &writer) == 0 &&
 	       writer.end != 0 && source->next_sequence >= writer.next && !source->growing;
 }
 
@@ -311,14 +313,15 @@ static int decode(struct gt_merge *merge, struct gt_source *source, struct gt_re
 					gt_off_cpu_take_out(&source->decode, record,
 							    gt_off_cpu_take(&merge->off_cpu,
 									    merge->target, record));
-				if ((merge->given || merge->cpus) &&
+				if ((merge->given != NULL || merge->cpus != NULL) &&
 				    is_given(merge, source, record))
 					continue;
-				if (merge->filter && !gt_filter_record(merge->filter, merge->target,
-								       &source->decode, record))
+				if (merge->filter != NULL &&
+				    !gt_filter_record(merge->filter, merge->target, &source->decode,
+						      record))
 					continue;
-				if (merge->filter && merge->filter->tid && source->decode.kernel &&
-				    merge->filter->tid != record->tid)
+				if (merge->filter != NULL && merge->filter->tid &&
+				    source->decode.kernel && merge->filter->tid != record->tid)
 					continue;
 				source->before = before;
 				return 1;
@@ -350,7 +353,7 @@ static void name_thread(struct gt_merge *merge, struct gt_source *source)
 	source->named = true;
 	source->tid = source->record.tid;
 	__builtin_memset(source->comm, 0, sizeof(source->comm));
-	if (gt_target_thread(target, source->tid, source->comm) != GT_OK)
+	if (gt_target_thread(target, source->tid, source->comm) != 0)
 		__builtin_memcpy(source->comm, "<...>", 6);
 }
 
@@ -360,7 +363,8 @@ static void adopt(void *data, struct gt_decode *decode)
 	struct gt_merge *merge = data;
 	for (uint32_t i = 0; i < merge->source_count; i++) {
 		struct gt_source *source = merge->sources[i];
-		if (source && source->buffer && gt_decode_move_context(decode, &source->decode))
+		if (source != NULL && source->buffer != NULL &&
+		    gt_decode_move_context(decode, &source->decode))
 			return;
 	}
 }
@@ -375,8 +379,8 @@ static bool is_wanted(const struct gt_merge *merge, const struct gt_switch *one)
 		return false;
 	for (uint32_t i = 0; i < merge->window_count; i++)
 		inside |= one->clock >= merge->windows[i].from && one->clock < merge->windows[i].to;
-	return inside &&
-	       (!filter || gt_filter_passes(filter, merge->target, one->clock, one->tid, one->cpu));
+	return inside && (filter == NULL ||
+			  gt_filter_passes(filter, merge->target, one->clock, one->tid, one->cpu));
 }
 
 /* The newest thread of that number that has recorded something. */
@@ -388,7 +392,7 @@ static void name_switched(const struct gt_merge *merge, struct gt_source *source
 	__builtin_memcpy(source->comm, "<...>", 6);
 	for (uint32_t i = merge->source_count; i-- > 0;) {
 		const struct gt_source *writer = merge->sources[i];
-		if (writer && writer->tid == tid) {
+		if (writer != NULL && writer->tid == tid) {
 			source->pid = writer->pid;
 			if (writer->comm[0])
 				__builtin_memcpy(source->comm, writer->comm, sizeof(source->comm));
@@ -475,7 +479,7 @@ static bool advance(struct gt_merge *merge, struct gt_source *source)
 static bool open_source(struct gt_merge *merge, struct gt_source *source)
 {
 	source->buffer = gt_memory_get(&merge->memory, merge->target->sub_buffer_bytes);
-	if (!source->buffer) {
+	if (source->buffer == NULL) {
 		merge->out_of_memory++;
 		source->state = GT_SOURCE_ENDED;
 		return false;
@@ -492,17 +496,17 @@ static int add_source(struct gt_merge *merge, uint32_t index)
 	struct gt_source *source;
 
 	merge->sources[index] = NULL;
-	if (merge->target->ring->writer(merge->target, index, &writer) != GT_OK)
-		return GT_OK;
+	if (merge->target->ring->writer(merge->target, index, &writer) != 0)
+		return 0;
 	/* a kernel's CPU has many threads, and no process */
-	if (merge->filter && merge->filter->tid && writer.pid != 0 &&
+	if (merge->filter != NULL && merge->filter->tid && writer.pid != 0 &&
 	    merge->filter->tid != writer.tid)
-		return GT_OK;
+		return 0;
 	/* Nothing of it is there, and nothing will come: programs end threads by the million. */
 	if (writer.end && writer.pid != 0 && writer.first >= writer.next)
-		return GT_OK;
+		return 0;
 	source = gt_memory_get(&merge->memory, sizeof(*source));
-	if (!source)
+	if (source == NULL)
 		return GT_ENOMEM;
 	__builtin_memset(source, 0, sizeof(*source));
 	source->index = index;
@@ -515,14 +519,14 @@ static int add_source(struct gt_merge *merge, uint32_t index)
 	source->key = writer.start;
 	merge->sources[index] = source;
 	heap_push(merge, source);
-	return GT_OK;
+	return 0;
 }
 
 /* Room for so many sources by writers, and for the switches' among those in the heap. */
 static int make_room(struct gt_merge *merge, uint32_t count)
 {
 	if (count <= merge->source_capacity)
-		return GT_OK;
+		return 0;
 	/* Both tables are pointers by writer; the second grows first, so that a failure leaves
 	 * sizes that are true. */
 	uint32_t wanted = merge->source_capacity * 2;
@@ -534,7 +538,7 @@ static int make_room(struct gt_merge *merge, uint32_t count)
 	size_t new = (wanted + 1) * sizeof(void *);
 	void *sources = gt_memory_get(&merge->memory, new);
 	void *heap = gt_memory_get(&merge->memory, new);
-	if (!sources || !heap) {
+	if (sources == NULL || heap == NULL) {
 		gt_memory_put(&merge->memory, sources, new);
 		gt_memory_put(&merge->memory, heap, new);
 		return GT_ENOMEM;
@@ -548,21 +552,21 @@ static int make_room(struct gt_merge *merge, uint32_t count)
 	merge->sources = sources;
 	merge->heap = heap;
 	merge->source_capacity = wanted;
-	return GT_OK;
+	return 0;
 }
 
 static int add_new_sources(struct gt_merge *merge)
 {
 	uint32_t count = merge->target->ring->writer_count(merge->target);
-	if (make_room(merge, count) != GT_OK)
+	if (make_room(merge, count) != 0)
 		return GT_ENOMEM;
 	while (merge->source_count < count) {
 		int error = add_source(merge, merge->source_count);
-		if (error != GT_OK)
+		if (error != 0)
 			return error;
 		merge->source_count++;
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* What is written from now on is left out, wherever a writer's turn to be copied comes. Sub-buffers that
@@ -575,11 +579,11 @@ static int make_cut(struct gt_merge *merge)
 
 	merge->cut = gt_target_now(target);
 	if (merge->cut == UINT64_MAX)
-		return GT_OK;
+		return 0;
 	for (uint32_t i = 0; i < count; i++) {
 		struct gt_source *source = merge->sources[i];
 
-		if (!source || target->ring->writer(target, i, &writer) != GT_OK)
+		if (source == NULL || target->ring->writer(target, i, &writer) != 0)
 			continue;
 		source->closed = source->limit;
 		source->limit = writer.next;
@@ -589,7 +593,8 @@ static int make_cut(struct gt_merge *merge)
 
 void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter)
 {
-	merge->filter = filter && (gt_filter_is_needed(filter) || filter->tid) ? filter : NULL;
+	merge->filter =
+		filter != NULL && (gt_filter_is_needed(filter) || filter->tid) ? filter : NULL;
 	merge->straight = NULL;
 }
 
@@ -603,9 +608,9 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 	merge->cut = UINT64_MAX;
 	gt_merge_set_filter(merge, filter);
 	int error = add_new_sources(merge);
-	if (error == GT_OK && mode == GT_MERGE_SNAPSHOT)
+	if (error == 0 && mode == GT_MERGE_SNAPSHOT)
 		error = make_cut(merge);
-	if (error != GT_OK)
+	if (error != 0)
 		gt_merge_fini(merge);
 	return error;
 }
@@ -613,16 +618,16 @@ int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct
 int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
 			  uint32_t count)
 {
-	if (!merge->target->switches)
-		return GT_OK;
-	if (make_room(merge, 1) != GT_OK)
+	if (merge->target->switches == NULL)
+		return 0;
+	if (make_room(merge, 1) != 0)
 		return GT_ENOMEM;
-	merge->wants_switches = !merge->switches;
+	merge->wants_switches = merge->switches == NULL;
 	merge->straight = NULL;
 	merge->window_count = count < GT_MERGE_WINDOWS ? count : GT_MERGE_WINDOWS;
 	for (uint32_t i = 0; i < merge->window_count; i++)
 		merge->windows[i] = windows[i];
-	return GT_OK;
+	return 0;
 }
 
 uint64_t gt_merge_count_switches(const struct gt_merge *merge)
@@ -630,7 +635,7 @@ uint64_t gt_merge_count_switches(const struct gt_merge *merge)
 	struct gt_switch some[32];
 	uint64_t cursor = 0, found = 0;
 	uint32_t count;
-	if (!merge->switches && !merge->wants_switches)
+	if (merge->switches == NULL && !merge->wants_switches)
 		return 0;
 	while ((count = gt_target_read_switches(merge->target, &cursor, some,
 						sizeof(some) / sizeof(some[0]))) != 0)
@@ -644,7 +649,7 @@ static void begin_switches(struct gt_merge *merge)
 {
 	struct gt_source *source = gt_memory_get(&merge->memory, sizeof(*source));
 	merge->wants_switches = false;
-	if (!source)
+	if (source == NULL)
 		return;
 	__builtin_memset(source, 0, sizeof(*source));
 	merge->switches = source;
@@ -657,7 +662,7 @@ static void begin_switches(struct gt_merge *merge)
 int gt_merge_poll(struct gt_merge *merge)
 {
 	if (merge->mode == GT_MERGE_SNAPSHOT)
-		return GT_OK;
+		return 0;
 	int error = add_new_sources(merge);
 	if (merge->wants_switches)
 		begin_switches(merge);
@@ -666,7 +671,7 @@ int gt_merge_poll(struct gt_merge *merge)
 	for (uint32_t i = 0; i <= merge->source_count; i++) {
 		struct gt_source *source =
 			i < merge->source_count ? merge->sources[i] : merge->switches;
-		if (!source || source->state != GT_SOURCE_WAITING)
+		if (source == NULL || source->state != GT_SOURCE_WAITING)
 			continue;
 		if (advance(merge, source)) {
 			merge->waiting_count--;
@@ -686,7 +691,7 @@ static void tell_open_calls(struct gt_merge *merge)
 		return;
 	for (uint32_t i = 0; i < merge->source_count; i++) {
 		struct gt_source *source = merge->sources[i];
-		if (!source || !source->fed || !source->decode.kernel || source->ending)
+		if (source == NULL || !source->fed || !source->decode.kernel || source->ending)
 			continue;
 		source->ending = true;
 		source->growing = false;
@@ -711,19 +716,20 @@ static struct gt_source *give_way(struct gt_merge *merge, struct gt_source *sour
 /* May merge_fast.h go on with the source? A snapshot consumes nothing, and holds nothing. */
 static bool is_straight(const struct gt_merge *merge, const struct gt_source *source)
 {
-	return merge->mode == GT_MERGE_SNAPSHOT && !merge->filter && !merge->given &&
-	       !merge->cpus && source != merge->switches && source->fed && !source->has_ahead &&
-	       !source->decode.kernel;
+	return merge->mode == GT_MERGE_SNAPSHOT && merge->filter == NULL && merge->given == NULL &&
+	       merge->cpus == NULL && source != merge->switches && source->fed &&
+	       !source->has_ahead && !source->decode.kernel;
 }
 
 /* Gives the source's record, or the first of the heap; source: not in the heap; or NULL. */
 static int give(struct gt_merge *merge, struct gt_source *source, struct gt_source **found)
 {
 	for (;;) {
-		if (source && source->state == GT_SOURCE_READY &&
+		if (source != NULL && source->state == GT_SOURCE_READY &&
 		    hold(merge, source, &source->record))
 			break;
-		if (source && (source->state == GT_SOURCE_READY || open_source(merge, source))) {
+		if (source != NULL &&
+		    (source->state == GT_SOURCE_READY || open_source(merge, source))) {
 			/* It begins about now, or went on behind what is gone: its first record
 			 * may be later than others' next. */
 			if (advance(merge, source))
@@ -750,7 +756,7 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **found)
 	merge->current = merge->straight = NULL;
 	if (merge->wants_switches)
 		begin_switches(merge);
-	if (source) {
+	if (source != NULL) {
 		if (advance(merge, source)) {
 			source = give_way(merge, source);
 		} else {
@@ -801,7 +807,7 @@ struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t inde
 	const struct gt_source *source = index < merge->source_count ? merge->sources[index] : NULL;
 	struct gt_merge_given given = { 0, 0 };
 
-	if (!source)
+	if (source == NULL)
 		return later(merge, index, given);
 	given.sequence = source->next_sequence;
 	if (source->fed) {
@@ -815,7 +821,7 @@ struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t inde
 {
 	const struct gt_source *source = index < merge->source_count ? merge->sources[index] : NULL;
 
-	if (source && source->state == GT_SOURCE_READY && source != merge->current)
+	if (source != NULL && source->state == GT_SOURCE_READY && source != merge->current)
 		return later(merge, index, source->before);
 	return gt_merge_given(merge, index);
 }
@@ -824,7 +830,7 @@ void gt_merge_fini(struct gt_merge *merge)
 {
 	for (uint32_t i = 0; i < merge->source_count; i++) {
 		struct gt_source *source = merge->sources[i];
-		if (!source)
+		if (source == NULL)
 			continue;
 		give_back(merge, source);
 		gt_memory_put(&merge->memory, source, sizeof(*source));

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) int gt_merge_next_fast(struct gt_me
 	struct gt_source *source = merge->straight;
 	struct gt_record *record;
 	const uint64_t *word;
-	if (__builtin_expect(!source, 0))
+	if (__builtin_expect(source == NULL, 0))
 		return gt_merge_next(merge, found);
 	record = &source->record;
 	word = source->decode.word;

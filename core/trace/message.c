@@ -53,7 +53,7 @@ static void put_text(struct sink *sink, const struct conversion *how, const char
 static void put_string(struct sink *sink, const struct conversion *how, const char *text)
 {
 	int length = 0;
-	if (!text)
+	if (text == NULL)
 		text = "(null)";
 	/* With a precision the text need not end in a NUL. No text here is near 2^30 long. */
 	while (length < 1 << 30 && (how->precision < 0 || length < how->precision) && text[length])
@@ -237,7 +237,7 @@ static void make_one_line(struct gt_message *message, size_t length, int cut)
 static void set_v(struct gt_message *message, const char *format, va_list arguments)
 {
 	int cut;
-	if (!message)
+	if (message == NULL)
 		return;
 	size_t length = format_into(message->text, sizeof(message->text), format, arguments, &cut);
 	make_one_line(message, length, cut);
@@ -265,7 +265,7 @@ void gt_message_prefix(struct gt_message *message, const char *format, ...)
 	va_list arguments;
 	struct gt_message old;
 	int cut, cut_old;
-	if (!message)
+	if (message == NULL)
 		return;
 	for (size_t i = 0; i < sizeof(old.text); i++)
 		old.text[i] = message->text[i];

@@ -36,7 +36,7 @@ void gt_message_prefix(struct gt_message *message, const char *format, ...)
 
 static inline void gt_message_clear(struct gt_message *message)
 {
-	if (message)
+	if (message != NULL)
 		message->text[0] = 0;
 }
 

@@ -24,7 +24,8 @@ static bool grow(struct gt_off_cpu_threads *threads)
 	struct gt_off_cpu_threads grown = *threads;
 	grown.room = threads->room ? threads->room * 2 : FIRST_ROOM;
 	size_t bytes = grown.room * sizeof(*grown.slots);
-	if (grown.room > MOST_ROOM || !(grown.slots = gt_memory_get(&threads->memory, bytes)))
+	if (grown.room > MOST_ROOM ||
+	    (grown.slots = gt_memory_get(&threads->memory, bytes)) == NULL)
 		return false;
 	__builtin_memset(grown.slots, 0, bytes);
 	for (uint32_t i = 0; i < threads->room; i++)

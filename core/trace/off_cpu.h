@@ -36,7 +36,7 @@ static __attribute__((noinline, unused)) uint64_t gt_off_cpu_move(struct gt_off_
 	int error = gt_target_find_off_cpu(target, tid, clock, &follow->time);
 	follow->known = error == GT_OK;
 	if (!follow->known) {
-		follow->until = target->switches ? clock + GT_OFF_CPU_AGAIN : UINT64_MAX;
+		follow->until = target->switches != NULL ? clock + GT_OFF_CPU_AGAIN : UINT64_MAX;
 		return 0;
 	}
 	/* One that has no end yet is asked for again once it has begun. */
@@ -60,7 +60,7 @@ static inline void gt_off_cpu_take_out(struct gt_decode *decode, struct gt_recor
 	if (record->kind == GT_RECORD_CONTEXT || !record->depth)
 		return;
 	frame = gt_decode_frame(decode, record->depth - 1);
-	if (frame)
+	if (frame != NULL)
 		frame->children += ticks;
 }
 

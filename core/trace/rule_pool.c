@@ -75,10 +75,10 @@ int gt_rule_pool_put(struct gt_rule_pool *pool, uint32_t event,
 	uint32_t *entry, before, units, at = 0;
 
 	if (event >= pool->arena->event_count)
-		return block ? GT_ENOSPC : 0;
+		return block != NULL ? GT_ENOSPC : 0;
 	entry = &graftrace_arena_event_table(pool->arena)[event];
 	before = *entry;
-	if (block) {
+	if (block != NULL) {
 		units = (uint32_t)((block->bytes + sizeof(struct head) - 1) / sizeof(struct head));
 		at = take_from(pool, piece_from(pool, pool->next), units);
 		if (!at)

@@ -120,13 +120,13 @@ static int make(const struct gt_memory *memory, struct gt_word_list *root, const
 	text = copy_part(list, first, words, modules, text);
 	copy_part(list, second, words, modules, text);
 	words[list->count] = NULL;
-	if (gt_words_init(&list->hash, memory, words + shared) != GT_OK) {
+	if (gt_words_init(&list->hash, memory, words + shared) != 0) {
 		gt_memory_put(memory, list, bytes);
 		return GT_ENOMEM;
 	}
 	list->root = gt_word_list_hold(root);
 	*out = list;
-	return GT_OK;
+	return 0;
 }
 
 int gt_word_list_create(const struct gt_memory *memory, const char *const *words,
@@ -135,7 +135,7 @@ int gt_word_list_create(const struct gt_memory *memory, const char *const *words
 	struct part all = part_of(words, count_of(words)), none = part_of(NULL, 0);
 
 	*out = NULL;
-	return all.count != 0 ? make(memory, NULL, &all, &none, out) : GT_OK;
+	return all.count != 0 ? make(memory, NULL, &all, &none, out) : 0;
 }
 
 int gt_word_list_append(const struct gt_memory *memory, struct gt_word_list *list,
@@ -148,7 +148,7 @@ int gt_word_list_append(const struct gt_memory *memory, struct gt_word_list *lis
 		return gt_word_list_create(memory, words, out);
 	if (second.count == 0) {
 		*out = gt_word_list_hold(list);
-		return GT_OK;
+		return 0;
 	}
 	if (list->count - root->count + second.count > APPENDED_MOST) {
 		first = part_of(list->words, list->count);

@@ -18,7 +18,7 @@ static inline size_t gt_string_bytes(const char *text)
 /* Either may be NULL, which is the same as NULL alone. */
 static inline bool gt_string_is(const char *a, const char *b)
 {
-	if (!a || !b)
+	if (a == NULL || b == NULL)
 		return a == b;
 	while (*a != '\0' && *a == *b)
 		a++, b++;
@@ -38,7 +38,7 @@ static inline char *gt_string_keep(const struct gt_memory *memory, const char *t
 {
 	char *const kept = gt_memory_get(memory, bytes + 1);
 
-	if (kept) {
+	if (kept != NULL) {
 		__builtin_memcpy(kept, text, bytes);
 		kept[bytes] = '\0';
 	}
@@ -48,7 +48,7 @@ static inline char *gt_string_keep(const struct gt_memory *memory, const char *t
 /* One that was kept; NULL is allowed. */
 static inline void gt_string_drop(const struct gt_memory *memory, const char *kept)
 {
-	if (kept)
+	if (kept != NULL)
 		gt_memory_put(memory, (char *)kept, gt_string_bytes(kept) + 1);
 }
 

@@ -65,7 +65,7 @@ static bool grow_threads(struct gt_switches *switches)
 	grown.thread_room = switches->thread_room ? switches->thread_room * 2 : 64;
 	size_t bytes = grown.thread_room * sizeof(*grown.threads);
 	grown.threads = gt_memory_get(&switches->memory, bytes);
-	if (!grown.threads)
+	if (grown.threads == NULL)
 		return false;
 	__builtin_memset(grown.threads, 0, bytes);
 	for (uint32_t i = 0; i < switches->thread_room; i++)
@@ -104,7 +104,7 @@ static bool make_room(const struct gt_memory *memory, void **array, uint32_t cou
 	if (wanted <= *room)
 		return false;
 	void *grown = memory->resize(memory->data, *array, *room * size, wanted * size);
-	if (!grown)
+	if (grown == NULL)
 		return false;
 	*array = grown;
 	*room = wanted;
@@ -150,7 +150,8 @@ static bool came_back(struct gt_switches *switches, struct gt_switch_thread *thr
 		return false;
 	struct gt_off_cpu *last = thread->count ? &thread->times[thread->count - 1] : NULL;
 	thread->times[thread->count] = *time;
-	thread->times[thread->count++].before = last ? last->before + (last->to - last->from) : 0;
+	thread->times[thread->count++].before =
+		last != NULL ? last->before + (last->to - last->from) : 0;
 	return true;
 }
 
@@ -184,13 +185,13 @@ void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added
 {
 	bool wants_times = !switches->in_order_only;
 	struct gt_switch_thread *thread = wants_times ? thread_of(switches, added->tid) : NULL;
-	if ((wants_times && !thread) || !keep(switches, added)) {
+	if ((wants_times && thread == NULL) || !keep(switches, added)) {
 		switches->lost++;
 		return;
 	}
 	if (added->clock > switches->known)
 		switches->known = added->clock;
-	if (thread)
+	if (thread != NULL)
 		follow(switches, thread, added);
 }
 
@@ -203,7 +204,7 @@ void gt_switches_find_times(struct gt_switches *switches)
 		switches->start = switches->count ? switches->all[0].clock : switches->known;
 	for (uint32_t i = 0; i < switches->count; i++) {
 		struct gt_switch_thread *thread = thread_of(switches, switches->all[i].tid);
-		if (thread)
+		if (thread != NULL)
 			follow(switches, thread, &switches->all[i]);
 		else
 			switches->lost++;
@@ -227,7 +228,7 @@ int gt_switches_off_cpu(const struct gt_switches *switches, uint32_t tid, uint64
 			struct gt_off_cpu *time)
 {
 	struct gt_switch_thread *thread = switches->thread_room ? slot_of(switches, tid) : NULL;
-	if (!thread || !thread->used)
+	if (thread == NULL || !thread->used)
 		return GT_ENOENT;
 	uint32_t low = 0, high = thread->count;
 	while (low < high) { /* the first that ends behind `after` */
@@ -239,17 +240,17 @@ int gt_switches_off_cpu(const struct gt_switches *switches, uint32_t tid, uint64
 	}
 	if (low < thread->count) {
 		*time = thread->times[low];
-		return GT_OK;
+		return 0;
 	}
 	const struct gt_off_cpu *last = thread->count ? &thread->times[thread->count - 1] : NULL;
 	*time = (struct gt_off_cpu){
 		.from = thread->is_off ? thread->out : UINT64_MAX,
 		.to = UINT64_MAX,
-		.before = last ? last->before + (last->to - last->from) : 0,
+		.before = last != NULL ? last->before + (last->to - last->from) : 0,
 		.cpu = thread->cpu,
 		.flags = thread->is_off ? thread->out_flags : 0,
 	};
-	return GT_OK;
+	return 0;
 }
 
 uint32_t gt_switches_read(const struct gt_switches *switches, uint64_t *cursor,

@@ -200,7 +200,7 @@ struct gt_target {
 static inline uint64_t gt_target_next_sequence(struct gt_target *target, uint32_t index,
 					       uint64_t sequence)
 {
-	uint64_t next = target->ring->next_sequence
+	uint64_t next = target->ring->next_sequence != NULL
 				? target->ring->next_sequence(target, index, sequence)
 				: sequence;
 	/* never back: a writer's `next` can lie before what was asked for */
@@ -209,7 +209,7 @@ static inline uint64_t gt_target_next_sequence(struct gt_target *target, uint32_
 
 static inline uint64_t gt_target_now(struct gt_target *target)
 {
-	return target->ring->now ? target->ring->now(target) : UINT64_MAX;
+	return target->ring->now != NULL ? target->ring->now(target) : UINT64_MAX;
 }
 
 static inline int gt_target_function(const struct gt_target *target, uint32_t number,
@@ -226,7 +226,7 @@ static inline int gt_target_function_at(const struct gt_target *target, uint32_t
 		*function = (struct gt_function){ .name = "?", .object = "", .address = address };
 		return GT_OK;
 	}
-	return target->names->function_at
+	return target->names->function_at != NULL
 		       ? target->names->function_at(target->name_data, pid, address, function)
 		       : GT_ENOENT;
 }
@@ -234,36 +234,39 @@ static inline int gt_target_function_at(const struct gt_target *target, uint32_t
 static inline int gt_target_event(const struct gt_target *target, uint32_t number,
 				  struct gt_event_format *format)
 {
-	return target->names->event ? target->names->event(target->name_data, number, format)
-				    : GT_ENOENT;
+	return target->names->event != NULL
+		       ? target->names->event(target->name_data, number, format)
+		       : GT_ENOENT;
 }
 
 static inline int gt_target_line(const struct gt_target *target, uint32_t number,
 				 struct gt_source_line *line)
 {
-	return target->names->line ? target->names->line(target->name_data, number, line)
-				   : GT_ENOENT;
+	return target->names->line != NULL ? target->names->line(target->name_data, number, line)
+					   : GT_ENOENT;
 }
 
 static inline int gt_target_thread(const struct gt_target *target, uint32_t tid, char comm[16])
 {
-	return target->names->thread ? target->names->thread(target->name_data, tid, comm)
-				     : GT_ENOENT;
+	return target->names->thread != NULL ? target->names->thread(target->name_data, tid, comm)
+					     : GT_ENOENT;
 }
 
 /* As gt_switch_ops has them; without, GT_ENOTSUP and 0. */
 static inline int gt_target_find_off_cpu(const struct gt_target *target, uint32_t tid,
 					 uint64_t after, struct gt_off_cpu *time)
 {
-	return target->switches ? target->switches->off_cpu(target->switch_data, tid, after, time)
-				: GT_ENOTSUP;
+	return target->switches != NULL
+		       ? target->switches->off_cpu(target->switch_data, tid, after, time)
+		       : GT_ENOTSUP;
 }
 
 static inline uint32_t gt_target_read_switches(const struct gt_target *target, uint64_t *cursor,
 					       struct gt_switch *out, uint32_t room)
 {
-	return target->switches ? target->switches->read(target->switch_data, cursor, out, room)
-				: 0;
+	return target->switches != NULL
+		       ? target->switches->read(target->switch_data, cursor, out, room)
+		       : 0;
 }
 
 static inline uint64_t gt_clock_ns(const struct gt_clock *clock, uint64_t tsc)

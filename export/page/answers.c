@@ -17,7 +17,7 @@ const char *gt_question_text(const struct gt_question *question, const char *nam
 {
 	const char *text = question->parameter(question->user, name);
 
-	return text ? text : otherwise;
+	return text != NULL ? text : otherwise;
 }
 
 /* false: the parameter exists and is not a number up to `most`. */
@@ -28,7 +28,7 @@ bool gt_question_number(const struct gt_question *question, const char *name, ui
 	char *end;
 
 	*number = otherwise;
-	if (!text)
+	if (text == NULL)
 		return true;
 	if (text[0] < '0' || text[0] > '9')
 		return false;
@@ -52,7 +52,7 @@ void gt_put_text(struct gt_out *out, const char *before, const char *text)
 static void put_value(struct gt_out *out, const char *text)
 {
 	gt_out_char(out, ',');
-	if (text)
+	if (text != NULL)
 		gt_out_json(out, text);
 	else
 		gt_out_text(out, "null");
@@ -60,7 +60,7 @@ static void put_value(struct gt_out *out, const char *text)
 
 void gt_put_values(struct gt_out *out, const struct gt_page_value *value)
 {
-	if (!value)
+	if (value == NULL)
 		return;
 	put_value(out, gt_page_arguments(value));
 	put_value(out, gt_page_result(value));
@@ -149,7 +149,7 @@ static uint32_t list_outliers(const struct gt_page *page, bool of_whole_run,
 		const struct gt_page_slow *slow =
 			of_whole_run ? function->slow : slowest_within(page, function);
 
-		if (function->returned < 10 || !slow || slow->took / 10 < usual)
+		if (function->returned < 10 || slow == NULL || slow->took / 10 < usual)
 			continue;
 		outliers[count++] = (struct outlier){ slow->took - usual, usual, slow, i };
 	}
@@ -164,9 +164,9 @@ static void put_outliers(const struct gt_question *question)
 	uint32_t count = 0;
 
 	gt_out_text(question->out, ",\"outliers\":[");
-	if (outliers)
+	if (outliers != NULL)
 		count = list_outliers(question->page, false, outliers);
-	if (outliers && count == 0)
+	if (outliers != NULL && count == 0)
 		count = list_outliers(question->page, true, outliers);
 	if (count > 0)
 		qsort(outliers, count, sizeof(*outliers), by_over);
@@ -235,11 +235,12 @@ static int answer_overview(const struct gt_question *question)
 	gt_put_number(out, ",\"tooDeep\":", page->too_deep);
 	gt_out_printf(out, ",\"offCpu\":%s,\"kernel\":%s", page->has_off_cpu ? "true" : "false",
 		      about->is_kernel ? "true" : "false");
-	gt_put_text(out, ",\"problem\":", page->options.problem ? page->options.problem : "");
+	gt_put_text(out,
+		    ",\"problem\":", page->options.problem != NULL ? page->options.problem : "");
 	put_lanes(question);
 	put_outliers(question);
 	gt_out_char(out, '}');
-	return GT_OK;
+	return 0;
 }
 
 static int answer_names(const struct gt_question *question)
@@ -257,7 +258,7 @@ static int answer_names(const struct gt_question *question)
 		}
 	}
 	gt_out_char(question->out, '}');
-	return *list == '\0' ? GT_OK : GT_EINVAL;
+	return *list == '\0' ? 0 : GT_EINVAL;
 }
 
 static const struct {
@@ -284,5 +285,5 @@ int gt_page_answer(struct gt_page *page, const char *question, gt_page_parameter
 		error = answers[i].answer(&asked);
 		pthread_mutex_unlock(&page->lock);
 	}
-	return error == GT_OK && out->error ? GT_ENOMEM : error;
+	return error == 0 && out->error ? GT_ENOMEM : error;
 }

@@ -44,7 +44,7 @@ static void put_node(const struct gt_question *question, const struct gt_page_se
 	gt_put_number(question->out, ",", node->calls);
 	gt_put_ticks(question, ",", node->total);
 	gt_put_ticks(question, ",", node->self);
-	gt_put_ticks(question, ",", selection->off ? selection->off[number] : 0);
+	gt_put_ticks(question, ",", selection->off != NULL ? selection->off[number] : 0);
 	gt_out_char(question->out, ']');
 }
 
@@ -112,7 +112,7 @@ int gt_answer_flame(const struct gt_question *question)
 	if (!gt_question_number(question, "width", 1000, WIDTH_MOST, &width) || width == 0)
 		return GT_EINVAL;
 	error = gt_page_select(question->page, of, &selection);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	top = node_at(&selection->tree, gt_question_text(question, "path", ""));
 	if (top == UINT32_MAX)
@@ -124,5 +124,5 @@ int gt_answer_flame(const struct gt_question *question)
 	left_out = put_below(question, selection, top, total / (2 * width));
 	gt_put_number(question->out, ",\"leftOut\":", left_out);
 	gt_out_char(question->out, '}');
-	return GT_OK;
+	return 0;
 }

@@ -92,13 +92,13 @@ int gt_answer_functions(const struct gt_question *question)
 	    !rank_of(&(struct gt_page_function){ 0 }, sort, &by))
 		return GT_EINVAL;
 	ranked = calloc(functions->count + 1u, sizeof(*ranked));
-	if (!ranked)
+	if (ranked == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < functions->count; i++) {
 		const struct gt_page_function *function = &functions->items[i];
 
 		if (function->calls == 0 ||
-		    (wanted[0] != '\0' && !strcasestr(function->function.name, wanted)))
+		    (wanted[0] != '\0' && strcasestr(function->function.name, wanted) == NULL))
 			continue;
 		rank_of(function, sort, &by);
 		ranked[found++] = (struct gt_ranked){ by, i };
@@ -117,7 +117,7 @@ int gt_answer_functions(const struct gt_question *question)
 	}
 	gt_out_text(question->out, "]}");
 	free(ranked);
-	return GT_OK;
+	return 0;
 }
 
 /* Calls between a function and its caller or callee. */
@@ -133,7 +133,7 @@ static int put_links(const struct gt_question *question, const char *before,
 	struct gt_ranked *ranked = calloc(count, sizeof(*ranked));
 	uint32_t found = 0;
 
-	if (!ranked)
+	if (ranked == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
 		if (links[i].calls > 0)
@@ -150,7 +150,7 @@ static int put_links(const struct gt_question *question, const char *before,
 	}
 	gt_out_char(question->out, ']');
 	free(ranked);
-	return GT_OK;
+	return 0;
 }
 
 /* Writes the callers and the callees of a function, with the times of those calls. */
@@ -160,9 +160,9 @@ static int put_neighbours(const struct gt_question *question, uint32_t number)
 	uint32_t count = question->page->functions.count + 1;
 	struct link *callers = calloc(count, sizeof(*callers));
 	struct link *callees = calloc(count, sizeof(*callees));
-	int error = callers && callees ? GT_OK : GT_ENOMEM;
+	int error = callers != NULL && callees != NULL ? 0 : GT_ENOMEM;
 
-	for (uint32_t i = 1; i < tree->count && error == GT_OK; i++) {
+	for (uint32_t i = 1; i < tree->count && error == 0; i++) {
 		const struct gt_tree_node *node = &tree->nodes[i], *up = &tree->nodes[node->parent];
 		bool outermost = up->function & GT_PAGE_LANE_NODE;
 
@@ -179,9 +179,9 @@ static int put_neighbours(const struct gt_question *question, uint32_t number)
 			callees[node->function - 1].total += node->total;
 		}
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_links(question, ",\"callers\":[", callers, count);
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_links(question, ",\"callees\":[", callees, count);
 	free(callers);
 	free(callees);
@@ -198,7 +198,7 @@ static int put_lanes_of(const struct gt_question *question, uint32_t number)
 	} *sums = calloc(page->lane_count + 1u, sizeof(*sums));
 	uint32_t *lane_of = calloc(tree->count, sizeof(*lane_of)), given = 0;
 
-	if (!sums || !lane_of) {
+	if (sums == NULL || lane_of == NULL) {
 		free(sums);
 		free(lane_of);
 		return GT_ENOMEM;
@@ -231,7 +231,7 @@ static int put_lanes_of(const struct gt_question *question, uint32_t number)
 	gt_out_char(question->out, ']');
 	free(sums);
 	free(lane_of);
-	return GT_OK;
+	return 0;
 }
 
 /* Writes [[from, to, calls], …] in ns: four bars for each power of two. */
@@ -241,7 +241,7 @@ static void put_histogram(const struct gt_question *question, const struct gt_hi
 
 	gt_out_text(question->out, ",\"times\":[");
 	for (unsigned octave = 0; octave < GT_HISTOGRAM_OCTAVES; octave++) {
-		for (unsigned step = 0; times->octaves[octave] && step < GT_HISTOGRAM_STEPS;
+		for (unsigned step = 0; times->octaves[octave] != NULL && step < GT_HISTOGRAM_STEPS;
 		     step += BAR_STEPS) {
 			uint64_t count = 0;
 
@@ -284,13 +284,13 @@ static void put_source(const struct gt_question *question, const struct gt_page_
 	struct gt_source_line line;
 	const char *note;
 
-	if (gt_target_line(target, function->target_number, &line) != GT_OK)
+	if (gt_target_line(target, function->target_number, &line) != 0)
 		return;
 	gt_put_text(question->out, ",\"file\":", line.file);
 	gt_put_number(question->out, ",\"line\":", line.line);
 	note = gt_sources_note(&sources, function->target_number);
-	note = note ? strstr(note, ": ") : NULL;
-	if (note)
+	note = note != NULL ? strstr(note, ": ") : NULL;
+	if (note != NULL)
 		gt_put_text(question->out, ",\"source\":", note + 2);
 	gt_sources_fini(&sources);
 }
@@ -313,7 +313,7 @@ int gt_answer_function(const struct gt_question *question)
 	put_histogram(question, &function->times);
 	put_slowest(question, function);
 	error = put_neighbours(question, (uint32_t)number);
-	if (error == GT_OK)
+	if (error == 0)
 		error = put_lanes_of(question, (uint32_t)number);
 	gt_out_char(question->out, '}');
 	return error;
@@ -355,7 +355,7 @@ static int add_bars_of_lanes(const struct gt_page *page, const uint32_t *place, 
 	const struct gt_tree *tree = &page->tree;
 	uint32_t *lane_of = calloc(tree->count, sizeof(*lane_of));
 
-	if (!lane_of)
+	if (lane_of == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 1; i < tree->count; i++) {
 		const struct gt_tree_node *node = &tree->nodes[i];
@@ -373,7 +373,7 @@ static int add_bars_of_lanes(const struct gt_page *page, const uint32_t *place, 
 		bars[lane_of[i]].all += self;
 	}
 	free(lane_of);
-	return GT_OK;
+	return 0;
 }
 
 /* Chooses the functions with most self time; place: by function, its index among them, or
@@ -387,7 +387,7 @@ static int choose_functions(const struct gt_page *page, struct gt_ranked **ranke
 
 	*ranked_out = ranked;
 	*place_out = place;
-	if (!ranked || !place)
+	if (ranked == NULL || place == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < all; i++)
 		ranked[i] = (struct gt_ranked){ page->functions.items[i].self, i };
@@ -399,7 +399,7 @@ static int choose_functions(const struct gt_page *page, struct gt_ranked **ranke
 		place[i] = *count;
 	for (uint32_t i = 0; i < *count; i++)
 		place[ranked[i].number] = i;
-	return GT_OK;
+	return 0;
 }
 
 static void put_bars(const struct gt_question *question, const struct bar *bars, uint32_t count,
@@ -433,15 +433,15 @@ int gt_answer_selftimes(const struct gt_question *question)
 	struct bar *bars = calloc(bars_count + 1u, sizeof(*bars));
 	uint64_t *cells = calloc(((size_t)bars_count + 1) * (count + 1u), sizeof(*cells));
 
-	if (!bars || !cells)
+	if (bars == NULL || cells == NULL)
 		error = GT_ENOMEM;
-	for (uint32_t i = 0; error == GT_OK && i < bars_count; i++)
+	for (uint32_t i = 0; error == 0 && i < bars_count; i++)
 		bars[i] = (struct bar){ 0, i, cells + (size_t)i * (count + 1) };
-	if (error == GT_OK && cpus)
+	if (error == 0 && cpus)
 		add_bars_of_cpus(page, place, bars);
-	else if (error == GT_OK)
+	else if (error == 0)
 		error = add_bars_of_lanes(page, place, on_cpu, bars);
-	if (error == GT_OK) {
+	if (error == 0) {
 		qsort(bars, bars_count, sizeof(*bars), by_all);
 		gt_out_text(question->out, "{\"functions\":[");
 		for (uint32_t i = 0; i < count; i++) {

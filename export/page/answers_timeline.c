@@ -47,7 +47,7 @@ static int put_box(void *user, const struct gt_box *box)
 	gt_out_number(row->out, (uint64_t)(start < 0 ? -start : start));
 	gt_put_number(row->out, ",", box->took);
 	gt_put_number(row->out, ",", box->function);
-	if (box->count > 1 || box->flags || values) {
+	if (box->count > 1 || box->flags || values != NULL) {
 		gt_put_number(row->out, ",", box->count);
 		gt_put_number(row->out, ",", box->flags);
 	}
@@ -57,7 +57,7 @@ static int put_box(void *user, const struct gt_box *box)
 	gt_out_char(row->out, ']');
 	if (row->out->used > row->most)
 		return GT_ENOSPC;
-	return row->out->error ? GT_ENOMEM : GT_OK;
+	return row->out->error ? GT_ENOMEM : 0;
 }
 
 /* Returns the ticks that a thread was off the CPU before a clock. */
@@ -66,7 +66,7 @@ static uint64_t off_before(struct gt_page *page, uint32_t tid, uint64_t clock)
 	struct gt_target *target = page->options.target;
 	struct gt_off_cpu time;
 
-	if (gt_target_find_off_cpu(target, tid, clock, &time) != GT_OK)
+	if (gt_target_find_off_cpu(target, tid, clock, &time) != 0)
 		return 0;
 	return time.before + (time.from < clock ? clock - time.from : 0);
 }
@@ -115,12 +115,12 @@ static int put_lane_view(const struct gt_question *question, uint32_t number,
 			 const struct window *window)
 {
 	const struct gt_page_lane *lane = &question->page->lanes[number];
-	int error = GT_OK;
+	int error = 0;
 
 	gt_put_number(question->out, "{\"lane\":", number);
 	put_off_cpu(question, lane, window);
 	gt_out_text(question->out, ",\"rows\":[");
-	for (uint32_t i = 0; i < lane->track_count && i < window->rows && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < lane->track_count && i < window->rows && error == 0; i++) {
 		struct row row = { question->out, question->page, number, i,
 				   window->from,  window->most,	  false };
 
@@ -147,7 +147,7 @@ static void put_moments(const struct gt_question *question, uint64_t from, uint6
 		gt_out_printf(question->out, "%s[%" PRIu64 ",%" PRIu32 ",%d,%" PRIu64 ",",
 			      given++ ? "," : "", moment->at, moment->lane,
 			      moment->kind == GT_MOMENT_LOST, moment->value);
-		gt_out_json(question->out, moment->text ? moment->text : "");
+		gt_out_json(question->out, moment->text != NULL ? moment->text : "");
 		gt_out_char(question->out, ']');
 	}
 }
@@ -159,7 +159,7 @@ int gt_answer_timeline(const struct gt_question *question)
 	struct window window = { .most = SIZE_MAX };
 	uint32_t first, last, given = 0;
 	uint64_t width;
-	int error = GT_OK;
+	int error = 0;
 
 	if (!gt_question_number(question, "from", 0, UINT64_MAX >> 16, &window.from) ||
 	    !gt_question_number(question, "to", page->length + 1, UINT64_MAX >> 16, &window.to) ||
@@ -172,16 +172,15 @@ int gt_answer_timeline(const struct gt_question *question)
 	gt_put_number(question->out, "{\"from\":", window.from);
 	gt_put_number(question->out, ",\"to\":", window.to);
 	gt_out_text(question->out, ",\"lanes\":[");
-	while (error == GT_OK && gt_question_range(&list, &first, &last)) {
+	while (error == 0 && gt_question_range(&list, &first, &last)) {
 		for (uint32_t i = first;
-		     i <= last && i < page->lane_count && error == GT_OK && given < LANES_MOST;
-		     i++) {
+		     i <= last && i < page->lane_count && error == 0 && given < LANES_MOST; i++) {
 			if (given++)
 				gt_out_char(question->out, ',');
 			error = put_lane_view(question, i, &window);
 		}
 	}
-	if (error == GT_OK && *list != '\0')
+	if (error == 0 && *list != '\0')
 		return GT_EINVAL;
 	put_moments(question, window.from, window.to);
 	gt_out_text(question->out, "]}");
@@ -194,14 +193,14 @@ static bool *choose_lanes(const struct gt_page *page, uint32_t count)
 	struct gt_ranked *ranked = calloc(page->lane_count + 1u, sizeof(*ranked));
 	bool *is_chosen = calloc(page->lane_count + 1u, sizeof(*is_chosen));
 
-	for (uint32_t i = 0; ranked && i < page->lane_count; i++)
+	for (uint32_t i = 0; ranked != NULL && i < page->lane_count; i++)
 		ranked[i] = (struct gt_ranked){ page->lanes[i].calls, i };
-	if (ranked && is_chosen) {
+	if (ranked != NULL && is_chosen != NULL) {
 		qsort(ranked, page->lane_count, sizeof(*ranked), gt_ranked_compare);
 		for (uint32_t i = 0; i < count && i < page->lane_count; i++)
 			is_chosen[ranked[i].number] = true;
 	}
-	if (!ranked) {
+	if (ranked == NULL) {
 		free(is_chosen);
 		is_chosen = NULL;
 	}
@@ -222,12 +221,12 @@ int gt_page_put_whole_timeline(struct gt_page *page, const struct gt_page_whole 
 	};
 	bool *is_chosen = choose_lanes(page, whole->lanes);
 	const char *between = "";
-	int error = is_chosen ? GT_OK : GT_ENOMEM;
+	int error = is_chosen != NULL ? 0 : GT_ENOMEM;
 
 	gt_put_number(out, "{\"from\":0,\"grain\":", whole->grain);
 	gt_put_number(out, ",\"to\":", window.to);
 	gt_out_text(out, ",\"lanes\":[");
-	for (uint32_t i = 0; error == GT_OK && i < page->lane_count; i++) {
+	for (uint32_t i = 0; error == 0 && i < page->lane_count; i++) {
 		if (!is_chosen[i])
 			continue;
 		gt_out_text(out, between);
@@ -270,12 +269,12 @@ int gt_answer_find(const struct gt_question *question)
 	}
 	if (!any) {
 		gt_out_text(question->out, "{}");
-		return GT_OK;
+		return 0;
 	}
 	gt_put_number(question->out, "{\"start\":", found.start);
 	gt_put_number(question->out, ",\"took\":", found.took);
 	gt_put_number(question->out, ",\"lane\":", lane);
 	gt_put_number(question->out, ",\"depth\":", depth);
 	gt_out_char(question->out, '}');
-	return GT_OK;
+	return 0;
 }

@@ -30,7 +30,7 @@ struct html {
 /* Returns a question's parameter from pairs of names and values, with NULL after the last. */
 static const char *parameter(void *user, const char *name)
 {
-	for (const char **pair = user; pair[0]; pair += 2)
+	for (const char **pair = user; pair[0] != NULL; pair += 2)
 		if (strcmp(pair[0], name) == 0)
 			return pair[1];
 	return NULL;
@@ -45,7 +45,7 @@ static int begin(struct gt_export *export)
 	};
 	int error = gt_page_create(&options, &html->page);
 
-	if (error == GT_OK)
+	if (error == 0)
 		html->sink = gt_page_sink(html->page);
 	return error;
 }
@@ -92,7 +92,7 @@ static uint32_t *choose(const struct gt_page *page, uint32_t *count)
 	uint32_t all = page->functions.count, *order = calloc(all + 1u, sizeof(*order));
 
 	*count = all < DETAILS_MOST ? all : DETAILS_MOST;
-	if (!order)
+	if (order == NULL)
 		return NULL;
 	for (uint32_t i = 0; i < all; i++)
 		order[i] = i;
@@ -115,11 +115,10 @@ static int add_details(const struct html *html, struct gt_out *out)
 	uint32_t count, *order = choose(html->page, &count);
 	size_t before = out->used;
 	const char *between = "";
-	int error = order ? GT_OK : GT_ENOMEM;
+	int error = order != NULL ? 0 : GT_ENOMEM;
 
 	gt_out_text(out, ",\"function\":{");
-	for (uint32_t i = 0; i < count && error == GT_OK && out->used - before < DETAILS_BYTES;
-	     i++) {
+	for (uint32_t i = 0; i < count && error == 0 && out->used - before < DETAILS_BYTES; i++) {
 		char number[16];
 		const char *const pairs[] = { "id", number, NULL };
 
@@ -156,7 +155,7 @@ static int add_flames(const struct html *html, struct gt_out *out)
 	error = add_flame(html, "all", "2000", out);
 	for (uint32_t i = 1; i < page->lane_count; i++)
 		several |= page->lanes[i].pid != page->lanes[0].pid;
-	for (uint32_t i = 0; several && i < page->lane_count && error == GT_OK; i++) {
+	for (uint32_t i = 0; several && i < page->lane_count && error == 0; i++) {
 		bool told = false;
 		char of[32];
 
@@ -167,7 +166,7 @@ static int add_flames(const struct html *html, struct gt_out *out)
 		snprintf(of, sizeof(of), "pid:%" PRIu32, page->lanes[i].pid);
 		error = add_flame(html, of, "800", out);
 	}
-	for (uint32_t i = 0; i < page->lane_count && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < page->lane_count && error == 0; i++) {
 		char of[32];
 
 		if (page->lanes[i].calls == 0 || out->used - before > FLAME_BYTES)
@@ -249,28 +248,28 @@ static int make_data(const struct html *html, struct gt_out *out)
 	gt_out_text(out, "{\"overview\":");
 	error = ask(html, "overview", none, out);
 	gt_out_text(out, ",\"functions\":");
-	if (error == GT_OK)
+	if (error == 0)
 		error = ask(html, "functions", most, out);
 	gt_out_text(out, ",\"selftimes\":{\"lane\":");
-	if (error == GT_OK)
+	if (error == 0)
 		error = ask(html, "selftimes", none, out);
 	gt_out_text(out, ",\"lane-on-cpu\":");
-	if (error == GT_OK)
+	if (error == 0)
 		error = ask(html, "selftimes", on_cpu, out);
 	gt_out_text(out, ",\"cpu\":");
-	if (error == GT_OK)
+	if (error == 0)
 		error = ask(html, "selftimes", cpus, out);
 	gt_out_char(out, '}');
-	if (error == GT_OK)
+	if (error == 0)
 		error = add_details(html, out);
-	if (error == GT_OK)
+	if (error == 0)
 		error = add_flames(html, out);
-	if (error == GT_OK)
+	if (error == 0)
 		error = add_timeline(html, out);
-	if (error == GT_OK)
+	if (error == 0)
 		add_names(html, out);
 	gt_out_char(out, '}');
-	return error == GT_OK && out->error ? GT_ENOMEM : error;
+	return error == 0 && out->error ? GT_ENOMEM : error;
 }
 
 /* Names come from outside: none may end the element that has the data. In JSON these bytes occur
@@ -297,10 +296,10 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	struct gt_out data;
 	int error = gt_page_finish(html->page, report);
 
-	if (error != GT_OK || gt_out_init_memory(&data) != GT_OK)
+	if (error != 0 || gt_out_init_memory(&data) != 0)
 		return GT_ENOMEM;
 	error = make_data(html, &data);
-	if (error == GT_OK) {
+	if (error == 0) {
 		gt_out_bytes(&export->out, gt_page_page, (size_t)(mark - gt_page_page));
 		put_data(&export->out, data.buffer, data.used);
 		mark += strlen(GT_PAGE_MARK);
@@ -314,7 +313,7 @@ static void fini(struct gt_export *export)
 {
 	struct html *html = export->state;
 
-	if (html->page)
+	if (html->page != NULL)
 		gt_page_destroy(html->page);
 }
 

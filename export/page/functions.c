@@ -17,7 +17,7 @@ int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target
 	};
 	functions->numbers = calloc(functions->number_size, sizeof(*functions->numbers));
 	functions->table = calloc(functions->table_size, sizeof(*functions->table));
-	return functions->numbers && functions->table ? GT_OK : GT_ENOMEM;
+	return functions->numbers != NULL && functions->table != NULL ? 0 : GT_ENOMEM;
 }
 
 /* Notes the item of a number that is looked up for the first time. */
@@ -28,7 +28,7 @@ static int note_number(struct gt_page_functions *functions, uint32_t number, uin
 		uint32_t old_size = functions->number_size;
 
 		functions->numbers = calloc(old_size * 2u, sizeof(*old));
-		if (!functions->numbers) {
+		if (functions->numbers == NULL) {
 			functions->numbers = old;
 			return GT_ENOMEM;
 		}
@@ -40,7 +40,7 @@ static int note_number(struct gt_page_functions *functions, uint32_t number, uin
 	}
 	*gt_page_number_at(functions, number) = (struct gt_page_number){ number, item };
 	functions->number_count++;
-	return GT_OK;
+	return 0;
 }
 
 static uint32_t *place_of(const struct gt_page_functions *functions,
@@ -61,7 +61,7 @@ static int grow(struct gt_page_functions *functions)
 		uint32_t room = functions->room ? functions->room * 2 : 256;
 		struct gt_page_function *items = realloc(functions->items, room * sizeof(*items));
 
-		if (!items)
+		if (items == NULL)
 			return GT_ENOMEM;
 		/* Names that are stored in the items have moved with them. */
 		for (uint32_t i = 0; i < functions->count; i++)
@@ -73,7 +73,7 @@ static int grow(struct gt_page_functions *functions)
 	if (functions->count * 2 >= functions->table_size) {
 		uint32_t *table = calloc(functions->table_size * 2, sizeof(*table));
 
-		if (!table)
+		if (table == NULL)
 			return GT_ENOMEM;
 		free(functions->table);
 		functions->table = table;
@@ -81,7 +81,7 @@ static int grow(struct gt_page_functions *functions)
 		for (uint32_t i = 0; i < functions->count; i++)
 			*place_of(functions, &functions->items[i].function) = i + 1;
 	}
-	return GT_OK;
+	return 0;
 }
 
 uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t number)
@@ -89,14 +89,14 @@ uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t num
 	struct gt_page_function made = { .minimum = UINT64_MAX, .target_number = number };
 	uint32_t known, *place;
 
-	if (gt_target_function(functions->target, number, &made.function) != GT_OK ||
-	    !made.function.name || made.function.name[0] == '\0') {
+	if (gt_target_function(functions->target, number, &made.function) != 0 ||
+	    made.function.name == NULL || made.function.name[0] == '\0') {
 		snprintf(made.number, sizeof(made.number), "function#%" PRIu32, number);
 		made.function = (struct gt_function){ .name = made.number };
 	}
-	if (!made.function.object)
+	if (made.function.object == NULL)
 		made.function.object = "";
-	if (grow(functions) != GT_OK)
+	if (grow(functions) != 0)
 		return UINT32_MAX;
 	place = place_of(functions, &made.function);
 	if (*place == 0) {
@@ -108,7 +108,7 @@ uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t num
 		*place = ++functions->count;
 	}
 	known = *place;
-	return note_number(functions, number, known) == GT_OK ? known - 1 : UINT32_MAX;
+	return note_number(functions, number, known) == 0 ? known - 1 : UINT32_MAX;
 }
 
 void gt_page_functions_fini(struct gt_page_functions *functions)
@@ -140,11 +140,11 @@ int gt_page_function_add_cpu_slow(struct gt_page_function *function, uint32_t cp
 				  uint64_t self_ticks)
 {
 	if (cpu >= GT_PAGE_CPUS)
-		return GT_OK;
+		return 0;
 	if (cpu >= function->cpu_count) {
 		uint64_t *grown = realloc(function->cpu_self, (cpu + 1u) * sizeof(*grown));
 
-		if (!grown)
+		if (grown == NULL)
 			return GT_ENOMEM;
 		memset(grown + function->cpu_count, 0,
 		       (cpu + 1u - function->cpu_count) * sizeof(*grown));
@@ -152,5 +152,5 @@ int gt_page_function_add_cpu_slow(struct gt_page_function *function, uint32_t cp
 		function->cpu_count = cpu + 1;
 	}
 	function->cpu_self[cpu] += self_ticks;
-	return GT_OK;
+	return 0;
 }

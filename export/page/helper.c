@@ -44,9 +44,9 @@ static unsigned usable_cpus(void)
 
 static int add_batch(struct gt_page *page, const struct batch *batch)
 {
-	int error = GT_OK;
+	int error = 0;
 
-	for (uint32_t i = 0; i < batch->count && error == GT_OK; i++)
+	for (uint32_t i = 0; i < batch->count && error == 0; i++)
 		error = gt_page_add_left(page, &batch->left[i]);
 	return error;
 }
@@ -67,7 +67,7 @@ static void *help(void *data)
 			continue;
 		}
 		pthread_mutex_unlock(&helper->lock);
-		if (error == GT_OK)
+		if (error == 0)
 			error = add_batch(helper->page, batch);
 		pthread_mutex_lock(&helper->lock);
 		helper->error = error;
@@ -102,12 +102,12 @@ void gt_page_helper_start(struct gt_page *page)
 	struct gt_page_helper *helper = is_wanted ? malloc(sizeof(*helper)) : NULL;
 
 	fill_alone(page);
-	if (!helper)
+	if (helper == NULL)
 		return;
 	helper->page = page;
 	helper->given = helper->done = 0;
 	helper->ends = false;
-	helper->error = GT_OK;
+	helper->error = 0;
 	pthread_mutex_init(&helper->lock, NULL);
 	pthread_cond_init(&helper->changed, NULL);
 	if (gt_own_thread_start(&helper->thread, help, helper) == 0) {
@@ -143,7 +143,7 @@ static int give_batch(struct gt_page *page, uint64_t behind)
 
 int gt_page_helper_give_slow(struct gt_page *page)
 {
-	if (page->helper)
+	if (page->helper != NULL)
 		return give_batch(page, BATCHES - 1);
 	fill_alone(page);
 	return gt_page_add_left(page, &page->alone);
@@ -151,7 +151,7 @@ int gt_page_helper_give_slow(struct gt_page *page)
 
 void gt_page_helper_wait(struct gt_page *page)
 {
-	if (page->helper)
+	if (page->helper != NULL)
 		give_batch(page, 0);
 }
 
@@ -160,8 +160,8 @@ int gt_page_helper_end(struct gt_page *page)
 	struct gt_page_helper *helper = page->helper;
 	int error;
 
-	if (!helper)
-		return GT_OK;
+	if (helper == NULL)
+		return 0;
 	error = give_batch(page, 0);
 	pthread_mutex_lock(&helper->lock);
 	helper->ends = true;
@@ -192,7 +192,7 @@ static void *finish_some(void *data)
 	while ((at = atomic_fetch_add(&finishing->next, 1)) < finishing->count) {
 		int error = gt_track_finish(finishing->tracks[at]);
 
-		if (error != GT_OK)
+		if (error != 0)
 			atomic_store(&finishing->error, error);
 	}
 	return NULL;
@@ -205,21 +205,21 @@ static int list_tracks(const struct gt_page *page, struct finishing *finishing)
 	for (uint32_t i = 0; i < page->lane_count; i++)
 		count += page->lanes[i].track_count;
 	finishing->tracks = malloc((count + 1) * sizeof(*finishing->tracks));
-	if (!finishing->tracks)
+	if (finishing->tracks == NULL)
 		return GT_ENOMEM;
 	for (uint32_t i = 0; i < page->lane_count; i++)
 		for (uint32_t j = 0; j < page->lanes[i].track_count; j++)
 			finishing->tracks[finishing->count++] = &page->lanes[i].tracks[j];
-	return GT_OK;
+	return 0;
 }
 
 int gt_page_finish_tracks(struct gt_page *page)
 {
-	struct finishing finishing = { .error = GT_OK };
+	struct finishing finishing = { .error = 0 };
 	unsigned cpus = page->options.one_thread ? 1 : usable_cpus(), started = 0;
 	pthread_t threads[FINISHERS_MAX];
 
-	if (list_tracks(page, &finishing) != GT_OK)
+	if (list_tracks(page, &finishing) != 0)
 		return GT_ENOMEM;
 	while (started + 1 < cpus && started < FINISHERS_MAX && started + 1 < finishing.count &&
 	       gt_own_thread_start(&threads[started], finish_some, &finishing) == 0)

@@ -40,9 +40,9 @@ static void forget(struct gt_page *page)
 static int begin(struct gt_page *page)
 {
 	page->start = page->options.about.start;
-	return gt_page_functions_init(&page->functions, page->options.target) == GT_OK &&
-			       gt_tree_init(&page->tree, UINT32_MAX) == GT_OK
-		       ? GT_OK
+	return gt_page_functions_init(&page->functions, page->options.target) == 0 &&
+			       gt_tree_init(&page->tree, UINT32_MAX) == 0
+		       ? 0
 		       : GT_ENOMEM;
 }
 
@@ -50,20 +50,20 @@ int gt_page_create(const struct gt_page_options *options, struct gt_page **page_
 {
 	struct gt_page *page = calloc(1, sizeof(*page));
 
-	if (!page)
+	if (page == NULL)
 		return GT_ENOMEM;
 	page->options = *options;
 	if (page->options.most_calls == 0)
 		page->options.most_calls = GT_PAGE_CALLS;
 	pthread_mutex_init(&page->lock, NULL);
-	if (begin(page) != GT_OK) {
+	if (begin(page) != 0) {
 		gt_page_destroy(page);
 		return GT_ENOMEM;
 	}
 	page->has_off_cpu = gt_target_has_off_cpu(options->target);
 	gt_page_helper_start(page);
 	*page_out = page;
-	return GT_OK;
+	return 0;
 }
 
 void gt_page_destroy(struct gt_page *page)
@@ -106,14 +106,14 @@ static int find_thread(struct gt_page *page, const struct gt_lane *lane, uint32_
 	for (uint32_t i = page->lane_count; lane->stack != 0 && i > 0; i--) {
 		if (page->lanes[i - 1].tid == lane->tid && page->lanes[i - 1].pid == lane->pid) {
 			*thread = page->lanes[i - 1].thread;
-			return GT_OK;
+			return 0;
 		}
 	}
 	if (page->thread_count == page->thread_room) {
 		uint32_t room = page->thread_room ? page->thread_room * 2 : 64;
 		struct gt_page_thread *threads = realloc(page->threads, room * sizeof(*threads));
 
-		if (!threads)
+		if (threads == NULL)
 			return GT_ENOMEM;
 		page->threads = threads;
 		page->thread_room = room;
@@ -121,7 +121,7 @@ static int find_thread(struct gt_page *page, const struct gt_lane *lane, uint32_
 	page->threads[page->thread_count] =
 		(struct gt_page_thread){ .pid = lane->pid, .tid = lane->tid };
 	*thread = page->thread_count++;
-	return GT_OK;
+	return 0;
 }
 
 static int take_lane(void *user, struct gt_lane *lane)
@@ -130,7 +130,7 @@ static int take_lane(void *user, struct gt_lane *lane)
 	struct gt_page_lane made = {
 		.pid = lane->pid, .tid = lane->tid, .stack = lane->stack, .first = UINT64_MAX
 	};
-	int error = GT_OK;
+	int error = 0;
 
 	if (page->lane_count == page->lane_room) {
 		uint32_t room = page->lane_room ? page->lane_room * 2 : 64;
@@ -138,14 +138,14 @@ static int take_lane(void *user, struct gt_lane *lane)
 
 		gt_page_helper_wait(page);
 		lanes = realloc(page->lanes, room * sizeof(*lanes));
-		if (!lanes || room > GT_PAGE_LANES_MAX)
+		if (lanes == NULL || room > GT_PAGE_LANES_MAX)
 			return GT_ENOMEM;
 		page->lanes = lanes;
 		page->lane_room = room;
 	}
 	memcpy(made.name, lane->name, sizeof(made.name));
 	error = find_thread(page, lane, &made.thread);
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tree_split(&page->tree, lane, GT_PAGE_LANE_NODE | page->lane_count,
 				      &made.node);
 	lane->user = (void *)(uintptr_t)page->lane_count;
@@ -160,23 +160,23 @@ static int grow_nodes(struct gt_page *page)
 	uint8_t *again = realloc(page->node_again, room * sizeof(*again));
 	uint64_t *off;
 
-	if (again)
+	if (again != NULL)
 		page->node_again = again;
 	off = realloc(page->node_off, room * sizeof(*off));
-	if (off)
+	if (off != NULL)
 		page->node_off = off;
-	if (!again || !off)
+	if (again == NULL || off == NULL)
 		return GT_ENOMEM;
 	memset(again + page->node_room, 0, (room - page->node_room) * sizeof(*again));
 	memset(off + page->node_room, 0, (room - page->node_room) * sizeof(*off));
 	page->node_room = room;
-	return GT_OK;
+	return 0;
 }
 
 /* Notes for new nodes whether a call of the same function is around them. */
 static int know_nodes(struct gt_page *page)
 {
-	if (page->tree.count > page->node_room && grow_nodes(page) != GT_OK)
+	if (page->tree.count > page->node_room && grow_nodes(page) != 0)
 		return GT_ENOMEM;
 	for (; page->node_known < page->tree.count; page->node_known++) {
 		const struct gt_tree_node *nodes = page->tree.nodes;
@@ -186,7 +186,7 @@ static int know_nodes(struct gt_page *page)
 			up = nodes[up].parent;
 		page->node_again[node] = up != 0;
 	}
-	return GT_OK;
+	return 0;
 }
 
 static int take_off_cpu_slow(struct gt_page *page, struct gt_page_lane *lane, uint32_t open,
@@ -199,18 +199,18 @@ static int take_off_cpu_slow(struct gt_page *page, struct gt_page_lane *lane, ui
 		uint32_t room = open + 16;
 		struct gt_page_off *off = realloc(lane->off, room * sizeof(*off));
 
-		if (!off)
+		if (off == NULL)
 			return GT_ENOMEM;
 		memset(off + lane->off_room, 0, (room - lane->off_room) * sizeof(*off));
 		lane->off = off;
 		lane->off_room = room;
 	}
 	if (clock < thread->off_cpu.until)
-		return GT_OK;
+		return 0;
 	ticks = gt_off_cpu_move(&thread->off_cpu, page->options.target, thread->tid, clock);
 	if (open > 0)
 		lane->off[open - 1].own += ticks;
-	return GT_OK;
+	return 0;
 }
 
 /* The time that the thread was off the CPU since its last record belongs to the innermost call. */
@@ -219,7 +219,7 @@ static inline int take_off_cpu(struct gt_page *page, struct gt_page_lane *lane, 
 {
 	return !page->has_off_cpu || (open < lane->off_room &&
 				      clock < page->threads[lane->thread].off_cpu.until)
-		       ? GT_OK
+		       ? 0
 		       : take_off_cpu_slow(page, lane, open, clock);
 }
 
@@ -254,13 +254,13 @@ static int take_enter(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	begin_at(page, call->start);
 	call->user = (void *)(uintptr_t)function;
 	error = take_off_cpu(page, own, lane->open - 1, call->start);
-	if (error == GT_OK && page->has_off_cpu)
+	if (error == 0 && page->has_off_cpu)
 		own->off[lane->open - 1] = (struct gt_page_off){ 0, 0 };
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tree_enter(&page->tree, lane, function + 1);
-	if (error == GT_OK && page->node_known < page->tree.count)
+	if (error == 0 && page->node_known < page->tree.count)
 		error = know_nodes(page);
-	if (error == GT_OK && atomic_load_explicit(&page->stopped, memory_order_relaxed))
+	if (error == 0 && atomic_load_explicit(&page->stopped, memory_order_relaxed))
 		error = GT_EAGAIN;
 	atomic_store_explicit(&page->entered, call->id, memory_order_relaxed);
 	return error;
@@ -286,7 +286,7 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	uint64_t off = 0;
 	int error = take_off_cpu(page, own, lane->open + 1, end);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	if (page->has_off_cpu) {
 		off = own->off[lane->open].own;
@@ -305,10 +305,10 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	left->node = gt_tree_pop(&page->tree, lane);
 	left->again = is_again(page, lane, left->node, call->user);
 	memcpy(own->name, lane->name, sizeof(own->name));
-	if (call->arguments || call->result)
+	if (call->arguments != NULL || call->result != NULL)
 		error = gt_page_add_values(page, left->lane, left->depth, left->start,
 					   call->arguments, call->result);
-	return error == GT_OK ? gt_page_helper_give(page) : error;
+	return error == 0 ? gt_page_helper_give(page) : error;
 }
 
 /* Takes marks and losses while there is room; counts calls of which only the entry is recorded. */
@@ -331,28 +331,28 @@ static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment 
 		if (function == UINT32_MAX)
 			return GT_ENOMEM;
 		page->functions.items[function].entries_only++;
-		return GT_OK;
+		return 0;
 	}
 	if (page->moment_count == GT_PAGE_MOMENTS) {
 		page->moments_left_out++;
-		return GT_OK;
+		return 0;
 	}
 	if (page->moment_count == page->moment_room) {
 		uint32_t room = page->moment_room ? page->moment_room * 2 : 64;
 		struct gt_page_moment *moments = realloc(page->moments, room * sizeof(*moments));
 
-		if (!moments)
+		if (moments == NULL)
 			return GT_ENOMEM;
 		page->moments = moments;
 		page->moment_room = room;
 	}
 	if (moment->kind == GT_MOMENT_MARK) {
 		made.text = strndup(moment->text, moment->text_bytes);
-		if (!made.text)
+		if (made.text == NULL)
 			return GT_ENOMEM;
 	}
 	page->moments[page->moment_count++] = made;
-	return GT_OK;
+	return 0;
 }
 
 static int again(void *user)
@@ -409,14 +409,14 @@ int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
 	int error = gt_page_helper_end(page);
 
 	page->report = *report;
-	if (error == GT_OK) {
+	if (error == 0) {
 		finish_sums(page);
 		gt_page_sort_values(page);
 		error = gt_page_finish_tracks(page);
 	}
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tree_finish(&page->tree);
-	if (error == GT_OK)
+	if (error == 0)
 		atomic_store(&page->ready, true);
 	return error;
 }
@@ -427,7 +427,7 @@ int gt_page_read(struct gt_page *page, struct gt_filter *filter)
 	struct gt_stack_report report;
 	int error = gt_stacks_read(page->options.target, filter, &sink, &report);
 
-	return error == GT_OK ? gt_page_finish(page, &report) : error;
+	return error == 0 ? gt_page_finish(page, &report) : error;
 }
 
 /* What the tree of a selection is made from. */
@@ -446,14 +446,14 @@ static int add_selected(void *user, uint32_t node, uint32_t from)
 		uint32_t room = selection->tree.room;
 		uint64_t *off = realloc(selection->off, room * sizeof(*off));
 
-		if (!off)
+		if (off == NULL)
 			return GT_ENOMEM;
 		memset(off + selecting->room, 0, (room - selecting->room) * sizeof(*off));
 		selection->off = off;
 		selecting->room = room;
 	}
 	selection->off[node] += selecting->page->node_off[from];
-	return GT_OK;
+	return 0;
 }
 
 /* Parses "all", "pid:N" or "lane:N". */
@@ -465,7 +465,7 @@ static int parse_selection(const struct gt_page *page, const char *of, uint32_t 
 
 	*pid = *lane = UINT32_MAX;
 	if (strcmp(of, "all") == 0)
-		return GT_OK;
+		return 0;
 	if (strncmp(of, "pid:", 4) != 0 && strncmp(of, "lane:", 5) != 0)
 		return GT_EINVAL;
 	number = strtoul(strchr(of, ':') + 1, &end, 10);
@@ -475,7 +475,7 @@ static int parse_selection(const struct gt_page *page, const char *of, uint32_t 
 		*pid = (uint32_t)number;
 	else
 		*lane = (uint32_t)number;
-	return of[0] == 'l' && number >= page->lane_count ? GT_ENOENT : GT_OK;
+	return of[0] == 'l' && number >= page->lane_count ? GT_ENOENT : 0;
 }
 
 int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection_out)
@@ -489,21 +489,21 @@ int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selectio
 		if (strcmp(page->selections[i].of, of) == 0 && of[0] != '\0') {
 			page->selections[i].used = ++page->asked;
 			*selection_out = &page->selections[i];
-			return GT_OK;
+			return 0;
 		}
 		if (page->selections[i].used < selection->used)
 			selection = &page->selections[i];
 	}
 	error = strlen(of) < sizeof(selection->of) ? parse_selection(page, of, &pid, &lane)
 						   : GT_EINVAL;
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	gt_tree_fini(&selection->tree);
 	free(selection->off);
 	*selection = (struct gt_page_selection){ .used = ++page->asked };
 	selecting.selection = selection;
 	error = gt_tree_init(&selection->tree, UINT32_MAX);
-	for (uint32_t i = 0; i < page->lane_count && error == GT_OK; i++) {
+	for (uint32_t i = 0; i < page->lane_count && error == 0; i++) {
 		if ((lane != UINT32_MAX && lane != i) ||
 		    (pid != UINT32_MAX && pid != page->lanes[i].pid))
 			continue;
@@ -511,13 +511,13 @@ int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selectio
 		error = gt_tree_merge(&selection->tree, &page->tree, page->lanes[i].node,
 				      add_selected, &selecting);
 	}
-	if (error == GT_OK && lanes == 0 && page->lane_count > 0)
+	if (error == 0 && lanes == 0 && page->lane_count > 0)
 		error = GT_ENOENT;
-	if (error == GT_OK)
+	if (error == 0)
 		error = gt_tree_finish(&selection->tree);
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	strcpy(selection->of, of);
 	*selection_out = selection;
-	return GT_OK;
+	return 0;
 }

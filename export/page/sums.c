@@ -11,12 +11,12 @@
 /* Merges short calls when there are too many boxes. */
 static int coarsen(struct gt_page *page)
 {
-	int error = GT_OK;
+	int error = 0;
 
 	page->grain = page->grain ? page->grain * 4 : 1024;
 	page->boxes = 0;
 	for (uint32_t i = 0; i < page->lanes_used; i++) {
-		for (uint32_t j = 0; j < page->lanes[i].track_count && error == GT_OK; j++) {
+		for (uint32_t j = 0; j < page->lanes[i].track_count && error == 0; j++) {
 			error = gt_track_coarsen(&page->lanes[i].tracks[j], page->grain);
 			page->boxes += gt_track_count(&page->lanes[i].tracks[j]);
 		}
@@ -33,12 +33,12 @@ static int add_box(struct gt_page *page, struct gt_page_lane *lane, uint32_t dep
 
 	if (depth >= GT_PAGE_DEPTH_MAX) {
 		page->too_deep++;
-		return GT_OK;
+		return 0;
 	}
 	if (depth >= lane->track_count) {
 		struct gt_track *tracks = realloc(lane->tracks, (depth + 1u) * sizeof(*tracks));
 
-		if (!tracks)
+		if (tracks == NULL)
 			return GT_ENOMEM;
 		memset(tracks + lane->track_count, 0,
 		       (depth + 1u - lane->track_count) * sizeof(*tracks));
@@ -49,8 +49,7 @@ static int add_box(struct gt_page *page, struct gt_page_lane *lane, uint32_t dep
 	before = gt_track_count(track);
 	error = gt_track_add(track, box, page->grain);
 	page->boxes += gt_track_count(track) - before;
-	while (error == GT_OK && page->boxes > page->options.most_calls &&
-	       page->grain < UINT64_MAX / 8)
+	while (error == 0 && page->boxes > page->options.most_calls && page->grain < UINT64_MAX / 8)
 		error = coarsen(page);
 	return error;
 }
@@ -63,12 +62,12 @@ static int grow_node_sums(struct gt_page *page, uint32_t node)
 	while (room <= node)
 		room *= 2;
 	sums = realloc(page->node_sums, room * sizeof(*sums));
-	if (!sums)
+	if (sums == NULL)
 		return GT_ENOMEM;
 	memset(sums + page->node_sum_room, 0, (room - page->node_sum_room) * sizeof(*sums));
 	page->node_sums = sums;
 	page->node_sum_room = room;
-	return GT_OK;
+	return 0;
 }
 
 /* Adds a call to its node, as gt_tree_leave does: too deep ones count for the deepest node. */
@@ -76,16 +75,16 @@ static int add_to_node(struct gt_page *page, const struct gt_page_left *left)
 {
 	struct gt_page_node_sum *sum;
 
-	if (left->node >= page->node_sum_room && grow_node_sums(page, left->node) != GT_OK)
+	if (left->node >= page->node_sum_room && grow_node_sums(page, left->node) != 0)
 		return GT_ENOMEM;
 	sum = &page->node_sums[left->node];
 	sum->off += left->off;
 	if (left->depth >= GT_TREE_DEPTH_MAX)
-		return GT_OK;
+		return 0;
 	sum->calls++;
 	sum->total += left->took;
 	sum->self += left->depth + 1 == GT_TREE_DEPTH_MAX ? left->took : left->self;
-	return GT_OK;
+	return 0;
 }
 
 /* Adds a call that returned to the sums. */
@@ -133,7 +132,7 @@ int gt_page_add_left(struct gt_page *page, const struct gt_page_left *left)
 	};
 	int error = add_to_node(page, left);
 
-	if (error != GT_OK)
+	if (error != 0)
 		return error;
 	box.busy = box.weight = box.took;
 	if (left->lane >= page->lanes_used)
@@ -146,5 +145,5 @@ int gt_page_add_left(struct gt_page *page, const struct gt_page_left *left)
 		lane->last = box.start + box.took;
 	if (!has_no_return)
 		error = add_sums(page, lane, left, &box);
-	return error == GT_OK ? add_box(page, lane, left->depth, &box) : error;
+	return error == 0 ? add_box(page, lane, left->depth, &box) : error;
 }

@@ -132,13 +132,13 @@ static int append(struct gt_track_level *level, const struct gt_box *box)
 		size_t room = level->room ? level->room + level->room / 2 : 16;
 		void *boxes = realloc(level->boxes, room * box_bytes(level));
 
-		if (!boxes)
+		if (boxes == NULL)
 			return GT_ENOMEM;
 		level->boxes = boxes;
 		level->room = room;
 	}
 	put_box(level, level->count++, box);
-	return GT_OK;
+	return 0;
 }
 
 /* As append, but joins the box with the last one if both are drawn as one. */
@@ -149,7 +149,7 @@ static int append_joined(struct gt_track_level *level, const struct gt_box *box)
 
 		if (gt_box_join(&last, box, level->grain)) {
 			put_box(level, level->count - 1, &last);
-			return GT_OK;
+			return 0;
 		}
 	}
 	return append(level, box);
@@ -160,7 +160,7 @@ static struct gt_track_level *add_level(struct gt_track *track, uint64_t grain)
 	struct gt_track_level *levels =
 		realloc(track->levels, (track->level_count + 1u) * sizeof(*levels));
 
-	if (!levels)
+	if (levels == NULL)
 		return NULL;
 	track->levels = levels;
 	levels[track->level_count] = (struct gt_track_level){ .grain = grain };
@@ -169,7 +169,7 @@ static struct gt_track_level *add_level(struct gt_track *track, uint64_t grain)
 
 int gt_track_add(struct gt_track *track, const struct gt_box *box, uint64_t grain)
 {
-	if (track->level_count == 0 && !add_level(track, grain))
+	if (track->level_count == 0 && add_level(track, grain) == NULL)
 		return GT_ENOMEM;
 	return track->levels[0].grain == 0 ? append(&track->levels[0], box)
 					   : append_joined(&track->levels[0], box);
@@ -184,9 +184,9 @@ join_boxes(const struct gt_track_level *from, struct gt_track_level *to,
 	const uint64_t grain = to->grain;
 	struct gt_box joined = at(from, 0);
 	uint64_t begin = joined.start - joined.start % grain;
-	int error = GT_OK;
+	int error = 0;
 
-	for (size_t i = 1; i < from->count && error == GT_OK; i++) {
+	for (size_t i = 1; i < from->count && error == 0; i++) {
 		struct gt_box box = at(from, i);
 
 		if (joined.took < grain && box.took < grain && box.start - begin < grain) {
@@ -197,14 +197,14 @@ join_boxes(const struct gt_track_level *from, struct gt_track_level *to,
 		joined = box;
 		begin = box.start - box.start % grain;
 	}
-	return error == GT_OK ? append(to, &joined) : error;
+	return error == 0 ? append(to, &joined) : error;
 }
 
 /* Joins the boxes of `from` into those of `to`, which has none. */
 static int join_level(const struct gt_track_level *from, struct gt_track_level *to)
 {
 	if (from->count == 0)
-		return GT_OK;
+		return 0;
 	return from->grain == 0 ? join_boxes(from, to, single_at) : join_boxes(from, to, joined_at);
 }
 
@@ -213,7 +213,7 @@ static void trim(struct gt_track_level *level)
 {
 	void *boxes = realloc(level->boxes, (level->count ? level->count : 1) * box_bytes(level));
 
-	if (boxes) {
+	if (boxes != NULL) {
 		level->boxes = boxes;
 		level->room = level->count ? level->count : 1;
 	}
@@ -225,16 +225,16 @@ int gt_track_coarsen(struct gt_track *track, uint64_t grain)
 	int error;
 
 	if (track->level_count == 0)
-		return GT_OK;
+		return 0;
 	error = join_level(&track->levels[0], &made);
-	if (error != GT_OK) {
+	if (error != 0) {
 		free(made.boxes);
 		return error;
 	}
 	trim(&made);
 	free(track->levels[0].boxes);
 	track->levels[0] = made;
-	return GT_OK;
+	return 0;
 }
 
 int gt_track_finish(struct gt_track *track)
@@ -243,7 +243,7 @@ int gt_track_finish(struct gt_track *track)
 	uint64_t span, grain = 64;
 
 	if (track->level_count == 0 || track->levels[0].count == 0)
-		return GT_OK;
+		return 0;
 	trim(&track->levels[0]);
 	first = box_at(&track->levels[0], 0);
 	last = box_at(&track->levels[0], track->levels[0].count - 1);
@@ -257,19 +257,19 @@ int gt_track_finish(struct gt_track *track)
 		int error = join_level(finer, &made);
 
 		/* A level with nearly as many boxes would only cost memory. */
-		if (error == GT_OK && made.count > finer->count / 2) {
+		if (error == 0 && made.count > finer->count / 2) {
 			free(made.boxes);
 			continue;
 		}
 		trim(&made);
-		added = error == GT_OK ? add_level(track, grain) : NULL;
-		if (!added) {
+		added = error == 0 ? add_level(track, grain) : NULL;
+		if (added == NULL) {
 			free(made.boxes);
 			return GT_ENOMEM;
 		}
 		*added = made;
 	}
-	return GT_OK;
+	return 0;
 }
 
 /* Finds the first box that ends after `from`. */
@@ -295,13 +295,13 @@ int gt_track_look(const struct gt_track *track, uint64_t from, uint64_t to, uint
 	const struct gt_track_level *level = track->levels;
 	struct gt_box waiting;
 	bool waits = false;
-	int error = GT_OK;
+	int error = 0;
 
 	if (track->level_count == 0)
-		return GT_OK;
+		return 0;
 	while (level + 1 < track->levels + track->level_count && level[1].grain <= grain)
 		level++;
-	for (size_t i = first_behind(level, from); i < level->count && error == GT_OK; i++) {
+	for (size_t i = first_behind(level, from); i < level->count && error == 0; i++) {
 		struct gt_box box = box_at(level, i);
 
 		if (box.start >= to)
@@ -313,7 +313,7 @@ int gt_track_look(const struct gt_track *track, uint64_t from, uint64_t to, uint
 		waiting = box;
 		waits = true;
 	}
-	return waits && error == GT_OK ? take(user, &waiting) : error;
+	return waits && error == 0 ? take(user, &waiting) : error;
 }
 
 static uint64_t start_of(const struct gt_track_level *level, size_t index)

@@ -12,10 +12,10 @@
 /* As much of it as a tip shows; `out` is NULL: only its length, with the zero byte. */
 static size_t put_text(char *out, const char *text)
 {
-	const size_t bytes = text ? strnlen(text, TEXT_MOST) : 0;
+	const size_t bytes = text != NULL ? strnlen(text, TEXT_MOST) : 0;
 
-	if (out) {
-		memcpy(out, text ? text : "", bytes);
+	if (out != NULL) {
+		memcpy(out, text != NULL ? text : "", bytes);
 		out[bytes] = '\0';
 	}
 	return bytes + 1;
@@ -34,23 +34,23 @@ int gt_page_add_values(struct gt_page *page, uint32_t lane, uint32_t depth, uint
 
 	if (page->value_count == GT_PAGE_VALUES) {
 		page->values_left_out++;
-		return GT_OK;
+		return 0;
 	}
 	if (page->value_count == page->value_room) {
 		const uint32_t room = page->value_room ? page->value_room * 2 : 1024;
 		struct gt_page_value *values = realloc(page->values, room * sizeof(*values));
 
-		if (!values)
+		if (values == NULL)
 			return GT_ENOMEM;
 		page->values = values;
 		page->value_room = room;
 	}
 	made.texts = malloc(put_text(NULL, arguments) + put_text(NULL, result));
-	if (!made.texts)
+	if (made.texts == NULL)
 		return GT_ENOMEM;
 	put_text(made.texts + put_text(made.texts, arguments), result);
 	page->values[page->value_count++] = made;
-	return GT_OK;
+	return 0;
 }
 
 static int by_place(const void *left, const void *right)

@@ -103,7 +103,7 @@ static int function_at(void *data, uint64_t address, struct gt_function *functio
 	*function = (struct gt_function){ .name = names[i - 1].name,
 					  .object = "kernel",
 					  .address = names[i - 1].address };
-	return GT_OK;
+	return 0;
 }
 
 static int function_by_number(void *data, uint32_t number, struct gt_function *function)
@@ -121,7 +121,7 @@ static int thread_name(void *data, uint32_t number, char comm[16])
 	for (; i < 15 && threads[number - 1].name[i]; i++)
 		comm[i] = threads[number - 1].name[i];
 	comm[i] = 0;
-	return GT_OK;
+	return 0;
 }
 
 static uint32_t thread_number(void *data, uint32_t index)
@@ -232,7 +232,7 @@ void trace_init(void)
 	ring.clock = (struct gt_clock){ .tsc_base = ticks(),
 					.mult = (1000000000ull << 24) / ticks_per_second(),
 					.shift = 24 };
-	if (gt_arena_control_init(&control, &ring, &machine, &memory, count, "serial") != GT_OK) {
+	if (gt_arena_control_init(&control, &ring, &machine, &memory, count, "serial") != 0) {
 		print("trace: no memory\n");
 		return;
 	}
@@ -250,8 +250,8 @@ static void send(int port, const char *path, size_t path_bytes)
 	struct gt_control_node node;
 	struct gt_message message;
 	int64_t got;
-	if (gt_control_find(&control.control, path, path_bytes, &node) != GT_OK ||
-	    gt_control_open(&handle, &node, GT_CONTROL_READ, &message) != GT_OK)
+	if (gt_control_find(&control.control, path, path_bytes, &node) != 0 ||
+	    gt_control_open(&handle, &node, GT_CONTROL_READ, &message) != 0)
 		return;
 	while ((got = gt_control_read(&handle, block, sizeof(block), &message)) > 0)
 		uart_write(port, block, (size_t)got);

@@ -51,7 +51,7 @@ static int function_at(void *data, uint64_t address, struct gt_function *functio
 					  .object = "kernel",
 					  .address = symbol_start(symbol),
 					  .size = symbol_bytes(symbol) };
-	return GT_OK;
+	return 0;
 }
 
 static int function_by_number(void *data, uint32_t number, struct gt_function *function)
@@ -69,7 +69,7 @@ static int thread_name(void *data, uint32_t tid, char comm[16])
 		memcpy(comm, names[tid % NAMES].name, 16);
 	else
 		return GT_ENOENT;
-	return GT_OK;
+	return 0;
 }
 
 static int event(void *data, uint32_t number, struct gt_event_format *format)
@@ -79,7 +79,7 @@ static int event(void *data, uint32_t number, struct gt_event_format *format)
 	if (!event)
 		return GT_ENOENT;
 	gt_event_of_kernel(event, format);
-	return GT_OK;
+	return 0;
 }
 
 const char *trace_comm(const struct thread *thread)
@@ -325,11 +325,11 @@ static void put_option(const char *text, uint32_t length, const char *path)
 	struct gt_control_node node;
 	struct gt_message message;
 	if (!text || length >= sizeof(value) ||
-	    gt_control_find(&control.control, path, strlen(path), &node) != GT_OK)
+	    gt_control_find(&control.control, path, strlen(path), &node) != 0)
 		return;
 	for (uint32_t i = 0; i < length; i++)
 		value[i] = text[i] == ',' ? ' ' : text[i];
-	if (gt_control_put(&node, true, value, length, &message) != GT_OK)
+	if (gt_control_put(&node, true, value, length, &message) != 0)
 		console_print("trace: %s cannot be %.*s: %s\n", path, (int)length, text,
 			      message.text);
 }
@@ -352,7 +352,7 @@ bool trace_files_init(void)
 					.mult = (1000000000ull << 24) / clock_ticks_per_second(),
 					.shift = 24 };
 	if (gt_arena_control_init(&control, &ring, &machine, &memory, trace_sites.count,
-				  "unikernel") != GT_OK)
+				  "unikernel") != 0)
 		return false;
 	mutex_lock(&mutex);
 	gt_kernel_set_tracing_on(true);

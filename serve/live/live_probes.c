@@ -134,14 +134,14 @@ static bool add_rows(struct gt_live_probes *probes, const struct gt_live_event_l
 	bool whole = true;
 
 	probes->files = calloc(list->count * (KINDS + 2) + 1, sizeof(*probes->files));
-	for (size_t i = 0; probes->files && i < list->count; i++) {
+	for (size_t i = 0; probes->files != NULL && i < list->count; i++) {
 		put_rows(list, i, is_first_of_system(list, i), probes->files, &probes->count);
 		if (list->formats[i].number > probes->shown_until)
 			probes->shown_until = list->formats[i].number;
 	}
 	for (uint32_t i = 0; i < probes->count; i++)
 		whole &= probes->files[i].path != NULL;
-	return probes->files && whole;
+	return probes->files != NULL && whole;
 }
 
 /* Takes over the filters that the session was started with: words and their filters in turns. */
@@ -175,7 +175,8 @@ static struct later *later_of(struct gt_live_probes *probes, const char *system,
 		struct later *later = &probes->later[i];
 
 		if (strcmp(later->system, system) == 0 &&
-		    (name ? later->name && strcmp(later->name, name) == 0 : !later->name))
+		    (name != NULL ? later->name != NULL && strcmp(later->name, name) == 0
+				  : later->name == NULL))
 			return later;
 	}
 	return NULL;
@@ -183,7 +184,7 @@ static struct later *later_of(struct gt_live_probes *probes, const char *system,
 
 static void free_later(struct later *later)
 {
-	for (uint32_t i = 0; later->files && i < later->count; i++)
+	for (uint32_t i = 0; later->files != NULL && i < later->count; i++)
 		free((char *)(uintptr_t)later->files[i].path);
 	free(later->files);
 	free(later->system);
@@ -196,9 +197,9 @@ static int publish(struct gt_live *live, struct later *later)
 	struct gt_live_probes *probes = live->change.probes;
 
 	for (uint32_t i = 0; i < later->count; i++)
-		if (!later->files[i].path)
+		if (later->files[i].path == NULL)
 			later->count = 0;
-	if (!later->system || later->count == 0 || probes->later_count == LATER_GROUPS) {
+	if (later->system == NULL || later->count == 0 || probes->later_count == LATER_GROUPS) {
 		free_later(later);
 		return GT_ENOMEM;
 	}
@@ -239,13 +240,13 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 	struct later later = { .system = strdup(system), .name = strdup(name) };
 	int error = 0;
 
-	if (known) {
+	if (known != NULL) {
 		free_later(&later);
 		show_rows(known, true, index);
 		return 0;
 	}
 	later.files = calloc(KINDS, sizeof(*later.files));
-	later.count = later.files && later.name ? KINDS : 0;
+	later.count = later.files != NULL && later.name != NULL ? KINDS : 0;
 	for (uint32_t i = 0; i < later.count; i++)
 		later.files[i] = gt_control_event_file(kinds[i].which,
 						       path_of(kinds[i].path, system, name), index);
@@ -254,8 +255,8 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 		return error;
 	later = (struct later){ .system = strdup(system),
 				.files = calloc(2, sizeof(*later.files)) };
-	later.count = later.files ? 2 : 0;
-	if (later.files) {
+	later.count = later.files != NULL ? 2 : 0;
+	if (later.files != NULL) {
 		later.files[0] = gt_control_event_file(
 			GT_EVENT_SYSTEM_ENABLE, path_of("events/%s/enable%.0s", system, ""), index);
 		later.files[1] = gt_control_event_file(
@@ -277,7 +278,7 @@ static void hide_events(struct gt_live *live)
 			continue;
 		while (k < list->count &&
 		       (strcmp(list->formats[k].system, later->system) != 0 ||
-			(later->name && strcmp(list->formats[k].name, later->name) != 0)))
+			(later->name != NULL && strcmp(list->formats[k].name, later->name) != 0)))
 			k++;
 		show_rows(later, k < list->count,
 			  GT_CONTROL_BY_NUMBER + (k < list->count ? list->formats[k].number : 0));
@@ -305,20 +306,20 @@ static int show_calls(struct gt_live *live)
 {
 	struct later later = { .stay = true };
 	const struct gt_live_event_list *list;
-	int error = GT_OK;
+	int error = 0;
 
 	if (live->change.probes->has_calls)
-		return GT_OK;
+		return 0;
 	list = gt_live_events_lock(live);
 	if (has_call(list)) {
 		later.system = strdup("syscalls");
 		later.files = calloc(list->count * (KINDS + 2), sizeof(*later.files));
-		for (size_t i = 0; later.files && i < list->count; i++)
+		for (size_t i = 0; later.files != NULL && i < list->count; i++)
 			if (is_call(&list->formats[i]))
 				put_rows(list, i, is_first_of_system(list, i), later.files,
 					 &later.count);
 		error = publish(live, &later);
-		live->change.probes->has_calls = error == GT_OK;
+		live->change.probes->has_calls = error == 0;
 	}
 	gt_live_events_unlock(live);
 	return error;
@@ -358,10 +359,10 @@ static void show_new(struct gt_live *live, const struct gt_live_event_list *list
 		return;
 	later.system = strdup("");
 	later.files = calloc(list->count * (KINDS + 2), sizeof(*later.files));
-	for (size_t i = 0; later.files && i < list->count; i++)
+	for (size_t i = 0; later.files != NULL && i < list->count; i++)
 		if (is_rowless(live, &list->formats[i]))
 			put_rows(list, i, is_first_new(live, list, i), later.files, &later.count);
-	if (later.files && later.count == 0)
+	if (later.files != NULL && later.count == 0)
 		free_later(&later);
 	else if (publish(live, &later) != 0)
 		return;
@@ -600,13 +601,13 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 	bool done;
 
 	live->change.probes = probes;
-	if (probes) {
+	if (probes != NULL) {
 		pthread_mutex_init(&probes->lock, NULL);
 		probes->groups = calloc(1 + LATER_GROUPS, sizeof(*probes->groups));
 		probes->later = calloc(LATER_GROUPS, sizeof(*probes->later));
 	}
-	if (!probes || !probes->groups || !probes->later || gt_live_event_list_init(live) != 0 ||
-	    !gt_globs_add_all(&live->change.events, words))
+	if (probes == NULL || probes->groups == NULL || probes->later == NULL ||
+	    gt_live_event_list_init(live) != 0 || !gt_globs_add_all(&live->change.events, words))
 		return GT_ENOMEM;
 	list = gt_live_events_lock(live);
 	probes->has_calls = has_call(list);
@@ -625,11 +626,11 @@ void gt_live_probes_fini(struct gt_live *live)
 	gt_globs_clear(&live->change.events);
 	gt_live_filters_fini(live);
 	gt_live_event_list_fini(live);
-	for (uint32_t i = 0; probes && i < probes->count; i++)
+	for (uint32_t i = 0; probes != NULL && i < probes->count; i++)
 		free((char *)(uintptr_t)probes->files[i].path);
-	for (uint32_t i = 0; probes && i < probes->later_count; i++)
+	for (uint32_t i = 0; probes != NULL && i < probes->later_count; i++)
 		free_later(&probes->later[i]);
-	if (probes) {
+	if (probes != NULL) {
 		pthread_mutex_destroy(&probes->lock);
 		free(probes->files);
 		free(probes->groups);

@@ -366,7 +366,8 @@ bool gt_live_raw_discard(struct gt_live *live, uint64_t begun)
 
 		for (int n = 0; one != NULL && n < DISCARD_PAGES; n++) {
 			if (gt_raw_read(one, page, sizeof(page)) <= 0 ||
-			    (one->merge.current && one->merge.current->record.clock > begun))
+			    (one->merge.current != NULL &&
+			     one->merge.current->record.clock > begun))
 				break;
 		}
 	}

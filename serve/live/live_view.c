@@ -226,7 +226,7 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 		return GT_ENOENT;
 	return known.marks == NULL && known.of->ring->hold != NULL
 		       ? known.of->ring->hold(known.of, known.index, sequence)
-		       : GT_OK;
+		       : 0;
 }
 
 static uint64_t now(struct gt_target *target)
