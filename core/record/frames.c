@@ -28,10 +28,10 @@
 #define GROWN_BYTES  (64 * GRANULE)
 #define JOINED_BYTES (256 * GRANULE)
 #define MANY_FRAMES  (1024 * 1024u)
-/* Of drop_overlaid(): how far below a stack's first call an earlier one's may lie, and how far below that
- * its context is looked for. */
-#define OVERLAID_BYTES 512
-#define OVERLAID_DEPTH (16 * GRANULE)
+/* Of drop_overlaid(): how far below a stack's first call those of an earlier one may lie, and where that
+ * may have been left. */
+#define OVERLAID_BYTES 1024
+#define OVERLAID_DEPTH (4 * GRANULE)
 /* Calls whose entry no record tells of. */
 #define UNRECORDED    (GT_FRAME_THRESHOLD | GT_FRAME_NOTRACE | GT_FRAME_SILENT)
 #define BUCKETS_SHIFT 8
@@ -280,11 +280,22 @@ found:
 /*
  * Most coroutines never return from their first function: they leave their stack by a last switch, and
  * it becomes the next one's. What was kept of them would be kept for ever. So where a call begins at sp
- * in a context of its own, a suspended one whose outermost call has its slot at sp, or a little below, is
- * given back: that memory is somebody else's now, and whatever was interrupted there, be it in the midst
- * of our straight line, never goes on. Nothing else tells so much: a slot that has no stub's return point
- * may be that of a call on its way in or out. No two stacks lie so near each other.
+ * in a context of its own, a suspended one all of whose calls have their slots at sp, or a little below,
+ * is given back: that memory is somebody else's now, and whatever was interrupted there, be it in the
+ * midst of our straight line, never goes on. Nothing less tells it. A slot that has no stub's return point
+ * may be that of a call on its way in or out. Calls farther below may be another stack's: switches that
+ * nobody sees lead from one to another that lies near, in one context. No two stacks lie so near each
+ * other as OVERLAID_BYTES: this very call's slow half needs more. Nor would a signal's frame have room
+ * above the place where an explicit switch left it: no handler has interrupted it.
  */
+static bool is_overlaid(const struct gt_context *context, uint64_t sp)
+{
+	return !context->known && !is_empty(context) && !is_unset(context->frames + 1) &&
+	       !is_unset(context->top) && sp - context->top->slot < OVERLAID_BYTES &&
+	       sp - context->frames[1].slot < OVERLAID_BYTES &&
+	       (context->saved_sp == 0 || sp - context->saved_sp < OVERLAID_BYTES);
+}
+
 static void drop_overlaid(uint32_t bucket, uint64_t sp)
 {
 	struct gt_context *dropped = NULL;
@@ -292,9 +303,7 @@ static void drop_overlaid(uint32_t bucket, uint64_t sp)
 	struct gt_context *context = suspended[bucket];
 	for (uint32_t left = members[bucket]; context != NULL && left > 0; left--) {
 		struct gt_context *next = context->next;
-		const struct gt_frame *outermost = context->frames + 1;
-		if (!context->known && !is_empty(context) && !is_unset(outermost) &&
-		    sp - outermost->slot < OVERLAID_BYTES) {
+		if (is_overlaid(context, sp)) {
 			take_out_locked(context, bucket);
 			context->next = dropped;
 			dropped = context;
@@ -311,8 +320,7 @@ static void drop_overlaid(uint32_t bucket, uint64_t sp)
 	}
 }
 
-/* For a stack on which a call is about to begin at sp. Others of that stack were left at most so far below
- * their outermost calls that these buckets have them, unless their recursion was very deep. */
+/* For a stack on which a call is about to begin at sp. */
 static struct gt_context *new_context(uint64_t sp)
 {
 	for (uint64_t below = 0; below < OVERLAID_DEPTH && below <= sp; below += GRANULE)

@@ -20,7 +20,7 @@ def test_coroutines_in_other_builds(way, tmp_path):
     behaviour.judge([program, "ucontext", "interleaved"], tmp_path, way=way)
 
 
-@pytest.mark.parametrize("kind", ["same", "fresh", "deep"])
+@pytest.mark.parametrize("kind", ["same", "fresh"])
 def test_coroutines_that_leave_for_good_are_forgotten(graftrace, compile, kind):
     program = compile("abandoned.c", "-O2")
     done = graftrace("record", "--overwrite", "-b", "1m", "--", program, kind, 30000)
@@ -32,3 +32,10 @@ def test_one_that_is_preempted_on_its_way_out_of_a_call_goes_on(graftrace, compi
     program = compile("preempted.c", "-O2", "-pthread")
     for instruction in range(0, 45, 3):
         assert graftrace("record", "--", program, instruction).stdout == "done\n", instruction
+
+
+def test_one_of_two_in_one_context_goes_on(graftrace, compile):
+    """Calls of two small stacks stand in one context; on one of them another coroutine begins."""
+    program = compile("crowded.c", "-O2", "-D_GNU_SOURCE", str(behaviour.PROGRAMS / "switch.S"))
+    for instruction in range(1, 45, 3):
+        assert graftrace("record", "--", program, instruction, 4096).stdout == "done\n", instruction
