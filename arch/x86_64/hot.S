@@ -45,6 +45,11 @@
 	mov (GT_STUB_WORD - GT_STUB_RETURN)(\register), \register
 	shr $28, \register
 	.endm
+	/* A frame with flags is being pushed. An interrupt that came behind the look at the mode may have
+	 * opened the gate: then no return goes straight until it is set again, above this frame (K). */
+	.macro FRAME_WITH_FLAGS
+	movq $-1, %gs:GT_THREAD_GATE_TOP
+	.endm
 	/* rdx = function number << 33 */
 	.macro FUNCTION_WORD
 	mov 24(%rsp), %rdx
@@ -60,6 +65,8 @@
 #define LEAVE_UNTRACED stc; ret
 	/* What a kernel's stub leaves to be done. */
 	.macro STUB_CALLED
+	.endm
+	.macro FRAME_WITH_FLAGS
 	.endm
 #define LEAVE_CALLED LEAVE_UNTRACED
 	.macro FUNCTION_32 stub, register
@@ -294,6 +301,7 @@ entry_threshold:
 	FUNCTION_WORD
 	or %rax, %rdx
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	FRAME_WITH_FLAGS
 	mov T(GT_THREAD_TOP), %rax
 	mov %rdx, F(GT_FRAME_WORD, %rax)
 	mov %ecx, F(GT_FRAME_HIGH, %rax)

@@ -35,6 +35,8 @@
  *  K. Frames of this line have no epoch: that they are of the running one, and without flags, is told by
  *     where they are, above GT_THREAD_GATE_TOP. That is the top when the epoch began, or a later frame with
  *     flags; returns from there on downwards take exit_general, which reads the frame, and lowers it.
+ *     Other lines that push a frame with flags set it to ~0 first (FRAME_WITH_FLAGS): an interrupt behind
+ *     their look at the mode may have opened the gate. No epoch is 0, which these frames have.
  *     A return that an interrupt stopped behind its compare may leave it above the top: the next frame there
  *     returns by LONG_RETURN, as one without an epoch does, which says the same in more words.
  */

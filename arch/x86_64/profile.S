@@ -35,6 +35,7 @@ entry_profile:
 	READ_CLOCK
 	incq GT_PROFILE_HITS(%rcx)		/* E */
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	FRAME_WITH_FLAGS
 	mov T(GT_THREAD_TOP), %rcx
 	mov %edx, F(GT_FRAME_HIGH, %rcx)
 	movl $GT_FRAME_PROFILE, F(GT_FRAME_EPOCH, %rcx)
@@ -71,6 +72,7 @@ entry_profile_graph:
 	or %rax, %rdx
 	mov %rdx, (%rcx)
 	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	FRAME_WITH_FLAGS
 	mov T(GT_THREAD_TOP), %rcx
 	mov %rdx, F(GT_FRAME_WORD, %rcx)
 	mov T(GT_THREAD_HIGH), %rax

@@ -31,13 +31,21 @@
 #define STACK_BYTES 65536
 #define RING_BYTES  (32u << 20)
 #define ROUNDS	    12
+#define FUNCTIONS   12
 #define TRAP_FLAG   0x100
 
 extern const char gt_hot_start[] __attribute__((visibility("hidden"))),
-	gt_hot_end[] __attribute__((visibility("hidden")));
+	gt_hot_end[] __attribute__((visibility("hidden"))),
+	gt_apart_start[] __attribute__((visibility("hidden"))),
+	gt_apart_end[] __attribute__((visibility("hidden")));
 const char gt_recorder_text_start[1], gt_recorder_text_end[1];
 
-static struct gt_thread block __attribute__((aligned(64)));
+/* Behind the block stands what is added to the clock where clocks are apart. */
+static struct {
+	struct gt_thread thread;
+	uint64_t clock_add;
+} cpu __attribute__((aligned(64)));
+#define block cpu.thread
 static struct graftrace_arena *arena;
 static struct gt_sites sites;
 static struct gt_context thread_context, interrupt_context;
@@ -50,6 +58,10 @@ static bool interrupting;
 static bool counting;
 static uint32_t counted; /* instructions of the straight lines and of stubs */
 static unsigned closing; /* where in the interrupt the open sub-buffer ends; 0: nowhere */
+static unsigned acts_at; /* the so-many-th interrupt acts; 0: none does */
+static void (*act)(void);
+static bool is_alone;	  /* no interrupt comes but that one */
+static bool is_other_cpu; /* nor that: another CPU acts */
 
 /* ---- the port ---- */
 
@@ -144,13 +156,48 @@ TRACED static unsigned outer(unsigned number)
 	return sum + inner(number);
 }
 
-/* Its frame has a high half of later, as where an interrupt came before the frame was written, and
- * it returns into another sub-buffer's epoch. */
+/* Its frame may have a high half of later, as where an interrupt came before the frame was written.
+ * It returns into another sub-buffer's epoch, perhaps the first of a new round of them. */
+static bool is_late, begins_anew;
+
 TRACED static void displaced(void)
 {
-	block.top->high++;
-	block.epoch = gt_epoch_next();
+	block.top->high += is_late;
+	do
+		block.epoch = gt_epoch_next();
+	while (begins_anew && block.epoch >= GT_EPOCH_STEP * 2);
 	gt_kernel_set_gate(&block);
+}
+
+/* Of registers that hold arguments and results. */
+TRACED static unsigned __int128 wide(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+				     uint64_t f)
+{
+	__asm__ volatile("" ::: "memory");
+	return (unsigned __int128)(a + 10 * b + 100 * c) << 64 | (d + 10 * e + 100 * f);
+}
+
+static unsigned (*const volatile goes_on_with)(unsigned) = inner;
+
+/* A call at its end becomes a jump: one slot, two calls. */
+TRACED static unsigned tail(unsigned number)
+{
+	return goes_on_with(number + 1);
+}
+
+static void *jump_to[5];
+
+/* A sanitizer would look for the bounds of the stack, which it does not know. */
+__attribute__((no_sanitize("address", "undefined"))) TRACED static void leave_by_jump(void)
+{
+	__builtin_longjmp(jump_to, 1);
+}
+
+/* Returns where the frame of a call that never returned is on top. */
+__attribute__((no_sanitize("address", "undefined"))) TRACED static void jump(void)
+{
+	if (__builtin_setjmp(jump_to) == 0)
+		leave_by_jump();
 }
 
 #define FEW_FRAMES 8
@@ -168,6 +215,11 @@ TRACED static unsigned deeper(unsigned left)
 }
 
 /* ---- the interrupt ---- */
+
+/* As an act: the first record behind the interrupt has another high half of the clock. */
+static void make_high_new(void)
+{
+}
 
 static void on_trap(int signal, siginfo_t *info, void *data)
 {
@@ -187,16 +239,31 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 		seen[offset] = 1;
 	else if (in_stubs < sizeof(seen_in_stubs))
 		seen_in_stubs[in_stubs] = 1;
-	else
+	else if (rip - (uint64_t)gt_apart_start >= (uint64_t)(gt_apart_end - gt_apart_start))
 		return;
+	bool acts = acts_at != 0 && --acts_at == 0;
+	if (is_alone && !acts)
+		return;
+	if (is_alone)
+		((ucontext_t *)data)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	if (is_other_cpu) {
+		act();
+		return;
+	}
 	interrupts++;
 	gt_kernel_enter(&interrupt_context, rip);
+	if (acts)
+		act();
 	if (closing == 1)
 		gt_kernel_close(&block);
 	interrupted();
 	if (closing == 2)
 		gt_kernel_close(&block);
+	if (acts)
+		closing = 0;
 	gt_kernel_leave();
+	if (acts && act == make_high_new)
+		block.high--;
 }
 
 static void step(bool on)
@@ -238,12 +305,16 @@ static uint64_t make_stack(uint64_t near)
 	abort();
 }
 
+static unsigned around(unsigned number);
+static unsigned work(unsigned number);
+static unsigned opened(unsigned number);
+static uint32_t number_of(void *address);
+static uint8_t wanted[FUNCTIONS];
+
 static void set_up(uint64_t *stack)
 {
-	static uint64_t entries[] = { 0, 0, 0, 0, 0 };
-	static uint8_t states[5],
-		wanted[5] = { GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON,
-			      GRAFTRACE_ENTRY_ON, GRAFTRACE_ENTRY_ON };
+	static uint64_t entries[FUNCTIONS];
+	static uint8_t states[FUNCTIONS];
 	uint64_t bytes = gt_kernel_arena_bytes(RING_BYTES, 4096, 1);
 	arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(arena != MAP_FAILED);
@@ -254,8 +325,16 @@ static void set_up(uint64_t *stack)
 	entries[2] = (uint64_t)outer;
 	entries[3] = (uint64_t)displaced;
 	entries[4] = (uint64_t)deeper;
-	gt_sites_init(&sites, entries, states, 5, (uint64_t)stubs);
-	assert_int_equal(gt_sites_apply(&sites, wanted), 5);
+	entries[5] = (uint64_t)around;
+	entries[6] = (uint64_t)wide;
+	entries[7] = (uint64_t)tail;
+	entries[8] = (uint64_t)work;
+	entries[9] = (uint64_t)jump;
+	entries[10] = (uint64_t)leave_by_jump;
+	entries[11] = (uint64_t)opened;
+	memset(wanted, GRAFTRACE_ENTRY_ON, sizeof(wanted));
+	gt_sites_init(&sites, entries, states, FUNCTIONS, (uint64_t)stubs);
+	assert_int_equal(gt_sites_apply(&sites, wanted), FUNCTIONS);
 
 	uint64_t interrupt_stack = make_stack((1ull << 44) + (1ull << 36));
 	*stack = make_stack(1ull << 44);
@@ -370,6 +449,33 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 	assert_int_equal(outers, ROUNDS + 1);
 }
 
+static void check_records(void)
+{
+	static const struct gt_arena_names names = { function, function_at, thread_name, NULL,
+						     NULL };
+	static struct gt_arena_ring ring;
+	static struct gt_arena_target target;
+	struct gt_merge merge;
+	struct gt_source *source;
+	ring.arena = arena;
+	ring.names = &names;
+	ring.clock = (struct gt_clock){ .mult = 1 };
+	gt_arena_target_init(&target, &ring);
+	assert_int_equal(
+		gt_merge_init(&merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
+	while (gt_merge_next(&merge, &source) > 0) {
+		const struct gt_record *record = &source->record;
+		assert_int_not_equal(record->kind, GT_RECORD_GAP);
+		if (record->kind == GT_RECORD_UNWOUND && !(record->flags & GT_RECORD_UNSEEN))
+			assert_int_equal(record->function, number_of((void *)leave_by_jump));
+		if (record->kind == GT_RECORD_RETURN)
+			assert_int_equal(record->flags & GT_RECORD_START_UNKNOWN, 0);
+	}
+	assert_int_equal(merge.damaged + source->decode.damaged, 0);
+	assert_int_equal(block.stream->lost[GRAFTRACE_LOST_FULL], 0);
+	gt_merge_fini(&merge);
+}
+
 static uint64_t displaced_began;
 
 static void run_displaced(void)
@@ -382,10 +488,23 @@ static void run_displaced(void)
 static void a_call_does_not_begin_after_its_return(void **state)
 {
 	(void)state;
+	is_late = true;
 	call_on(thread_context.high - 64, run_displaced);
+	is_late = false;
 	const uint64_t *event = (const uint64_t *)block.cur - 4;
 	assert_int_equal(event[0], GT_LONG_RETURN_WORD);
 	assert_in_range(event[2], displaced_began, gt_arch_clock());
+}
+
+/* Frames of the straight line have no epoch, which is that of none. */
+static void epochs_may_begin_anew(void **state)
+{
+	(void)state;
+	begins_anew = true;
+	call_on(thread_context.high - 64, run_displaced);
+	begins_anew = false;
+	assert_int_equal(((const uint64_t *)block.cur)[-4], GT_LONG_RETURN_WORD);
+	assert_int_not_equal(block.epoch, 0);
 }
 
 static void run_counted(void)
@@ -438,13 +557,306 @@ static void calls_that_have_no_frame_are_lost_and_the_others_return(void **state
 	gt_kernel_switch(&thread_context, 0);
 }
 
+/* ---- settings that change in an interrupt ---- */
+
+enum setting {
+	GRAPH,
+	THRESHOLD,
+	FUNCTION,
+	NOP,
+	PROFILE,
+	PROFILE_GRAPH,
+	SHALLOW,
+	OFF,
+	FULL,
+	SETTINGS
+};
+
+static void set(enum setting setting)
+{
+	gt_kernel_set_tracer(setting == FUNCTION ? GRAFTRACE_TRACER_FUNCTION
+			     : setting == NOP || setting == PROFILE
+				     ? GRAFTRACE_TRACER_NOP
+				     : GRAFTRACE_TRACER_FUNCTION_GRAPH);
+	gt_kernel_set_threshold(setting == THRESHOLD ? 1ull << 50 : 0);
+	gt_kernel_set_max_depth(setting == SHALLOW ? 1 : 0);
+	gt_kernel_set_profile(setting == PROFILE || setting == PROFILE_GRAPH);
+	gt_kernel_set_tracing_on(setting != OFF);
+	block.full = setting == FULL;
+	gt_thread_close_gate(&block);
+}
+
+static enum setting change_to;
+
+static void change(void)
+{
+	set(change_to);
+}
+
+/* Stands below the call that is interrupted, and returns behind that. */
+TRACED static unsigned around(unsigned number)
+{
+	interrupting = true;
+	step(true);
+	number = inner(number);
+	step(false);
+	interrupting = false;
+	return number;
+}
+
+static void run_around(void)
+{
+	result = inner(1);
+	result = around(10);
+	result += inner(10);
+}
+
+static void run_on(struct gt_context *context, void (*function)(void), unsigned wanted_result)
+{
+	gt_kernel_switch(context, 0);
+	call_on(context->high - 8, function);
+	assert_int_equal(result, wanted_result);
+	assert_ptr_equal(block.top, context->frames);
+	gt_kernel_switch(&thread_context, 0);
+}
+
+/* True: a call has so many instructions. */
+static bool act_at(unsigned instruction, struct gt_context *context)
+{
+	acts_at = instruction;
+	closing = 0;
+	run_on(context, run_around, 22);
+	return acts_at == 0;
+}
+
+static void a_setting_may_change_at_each_instruction(void **state)
+{
+	static struct graftrace_profile_entry profile[GRAFTRACE_PROFILE_FUNCTIONS];
+	static struct graftrace_profile_entry *profile_pages[] = { profile };
+	bool goes_on = true;
+	(void)state;
+	gt_kernel_profile_table(0, profile_pages, 1);
+	act = change;
+	for (unsigned i = 0; i < 4 * SETTINGS; i++) {
+		enum setting other = i / 4;
+		change_to = i % 2 ? GRAPH : other;
+		is_other_cpu = i / 2 % 2;
+		is_alone = i % 4 != 0 || other != OFF;
+		for (unsigned at = 1; at == 1 || goes_on; at++) {
+			set(i % 2 ? other : GRAPH);
+			goes_on = act_at(at, &thread_context);
+		}
+	}
+	is_alone = is_other_cpu = false;
+	set(GRAPH);
+	check_records();
+}
+
+/* When it returns, no frame above its own has flags or is of another epoch. */
+TRACED static unsigned opened(unsigned number)
+{
+	gt_kernel_pause();
+	gt_kernel_resume();
+	interrupting = true;
+	step(true);
+	return number;
+}
+
+static void run_opened(void)
+{
+	result = opened(1);
+	step(false);
+	interrupting = false;
+}
+
+static void run_inner(void)
+{
+	result = inner(1);
+}
+
+static void do_nothing(void)
+{
+}
+
+static void what_is_above_the_gate_is_known_behind_each_instruction(void **state)
+{
+	bool goes_on = true;
+	(void)state;
+	is_alone = true;
+	for (unsigned round = 0; round < 3; round++) {
+		act = round == 0 ? do_nothing : change;
+		change_to = OFF;
+		is_other_cpu = round == 2;
+		for (unsigned at = 1; at == 1 || goes_on; at++) {
+			set(GRAPH);
+			call_on(thread_context.high - 64, run_inner);
+			acts_at = at;
+			call_on(thread_context.high - 64, run_opened);
+			goes_on = acts_at == 0;
+			assert_int_equal(result, 1);
+			bool is_closed = block.gate == GT_GATE_CLOSED;
+			assert_true(is_closed || act != change || !goes_on);
+			assert_true(is_closed ? block.gate_top == ~0ull
+					      : block.gate_top <= (uint64_t)(thread_frames + 1));
+		}
+	}
+	is_alone = is_other_cpu = false;
+	set(GRAPH);
+	check_records();
+}
+
+static void close_first(void)
+{
+	closing = 1;
+}
+
+static void close_last(void)
+{
+	closing = 2;
+}
+
+/* Of a stack with so many frames, all of which are taken by one call below another. */
+static struct gt_context *make_context(uint32_t number, uint32_t frame_count)
+{
+	static struct gt_frame frames[FEW_FRAMES];
+	static struct gt_context context;
+	static uint64_t stack;
+	if (stack == 0)
+		stack = make_stack((1ull << 44) + (1ull << 38));
+	gt_kernel_context_init(&context, number, stack, stack + STACK_BYTES, frames, frame_count);
+	return &context;
+}
+
+static void act_at_each(void (*what)(void), struct gt_context *context)
+{
+	act = what;
+	for (unsigned at = 1; act_at(at, context); at++)
+		;
+	acts_at = 0;
+}
+
+static void a_sub_buffer_may_end_at_each_instruction(void **state)
+{
+	(void)state;
+	act_at_each(close_first, &thread_context);
+	act_at_each(close_last, &thread_context);
+	act_at_each(make_high_new, &thread_context);
+	/* on the general line */
+	act_at_each(close_first, make_context(100, 3));
+	check_records();
+}
+
+/* ---- each way, interrupted at each instruction ---- */
+
+#define WORK 7
+
+TRACED static unsigned work(unsigned number)
+{
+	unsigned __int128 numbers = wide(1, 2, 3, 4, 5, 6);
+	number += (uint64_t)numbers == 654 && numbers >> 64 == 321;
+	jump();
+	number = tail(number);
+	return number + deeper(3);
+}
+
+static void run_work(void)
+{
+	result = work(1);
+	interrupting = true;
+	step(true);
+	result += work(1);
+	step(false);
+	interrupting = false;
+	result += work(1);
+}
+
+static void run_paused(void)
+{
+	result = work(1);
+	gt_kernel_pause();
+	interrupting = true;
+	step(true);
+	result += work(1);
+	step(false);
+	interrupting = false;
+	gt_kernel_resume();
+	result += work(1);
+}
+
+static void a_setting_may_be_interrupted_at_each_instruction(void **state)
+{
+	(void)state;
+	for (enum setting setting = 0; setting < SETTINGS; setting++) {
+		for (closing = 0; closing < (setting == GRAPH ? 3 : 1); closing++) {
+			set(setting);
+			run_on(&thread_context, run_work, 3 * WORK);
+			run_on(make_context(200 + setting * 3 + closing, 4), run_work, 3 * WORK);
+		}
+	}
+	closing = 0;
+	set(GRAPH);
+	run_on(&thread_context, run_paused, 3 * WORK);
+	check_records();
+}
+
+static void make_entries(enum graftrace_entry kind)
+{
+	wanted[number_of((void *)jump)] = wanted[number_of((void *)wide)] = (uint8_t)kind;
+	wanted[number_of((void *)tail)] = (uint8_t)kind;
+	gt_sites_apply(&sites, wanted);
+	gt_kernel_set_graph_only(kind == GRAFTRACE_ENTRY_ROOT);
+}
+
+static void an_entry_of_each_kind_may_be_interrupted_at_each_instruction(void **state)
+{
+	static const enum graftrace_entry kinds[] = { GRAFTRACE_ENTRY_ROOT, GRAFTRACE_ENTRY_ONLY,
+						      GRAFTRACE_ENTRY_NOTRACE,
+						      GRAFTRACE_ENTRY_SILENT,
+						      GRAFTRACE_ENTRY_TRIGGER };
+	(void)state;
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		make_entries(kinds[i]);
+		set(GRAPH);
+		run_on(&thread_context, run_work, 3 * WORK);
+		set(i % 2 ? FUNCTION : PROFILE);
+		run_on(&thread_context, run_work, 3 * WORK);
+		set(OFF);
+		run_on(&thread_context, run_work, 3 * WORK);
+	}
+	make_entries(GRAFTRACE_ENTRY_ON);
+	set(GRAPH);
+	check_records();
+}
+
+/* Last: there is no way back. */
+static void clocks_may_be_apart(void **state)
+{
+	gt_arch_clocks_apart();
+	cpu.clock_add = 1ull << 40;
+	(void)state;
+	memset(wanted, GRAFTRACE_ENTRY_OFF, sizeof(wanted));
+	gt_sites_apply(&sites, wanted);
+	memset(wanted, GRAFTRACE_ENTRY_ON, sizeof(wanted));
+	gt_sites_apply(&sites, wanted);
+	act_at_each(close_first, &thread_context);
+	run_on(&thread_context, run_work, 3 * WORK);
+	check_records();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_lost_torn_or_out_of_order),
 		cmocka_unit_test(a_call_does_not_begin_after_its_return),
+		cmocka_unit_test(epochs_may_begin_anew),
 		cmocka_unit_test(a_recorded_call_takes_54_instructions_behind_its_jump),
 		cmocka_unit_test(calls_that_have_no_frame_are_lost_and_the_others_return),
+		cmocka_unit_test(a_setting_may_change_at_each_instruction),
+		cmocka_unit_test(what_is_above_the_gate_is_known_behind_each_instruction),
+		cmocka_unit_test(a_sub_buffer_may_end_at_each_instruction),
+		cmocka_unit_test(a_setting_may_be_interrupted_at_each_instruction),
+		cmocka_unit_test(an_entry_of_each_kind_may_be_interrupted_at_each_instruction),
+		cmocka_unit_test(clocks_may_be_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
