@@ -29,13 +29,13 @@ def test_coroutines_that_leave_for_good_are_forgotten(graftrace, compile, kind):
 
 def test_one_that_is_preempted_on_its_way_out_of_a_call_goes_on(graftrace, compile):
     """While another one begins on the next stack: nothing tells by its memory that it is not abandoned."""
-    program = compile("preempted.c", "-O2", "-pthread")
+    program = compile("preempted.c", "-O2", "-pthread", f"-I{behaviour.ROOT}")
     for instruction in range(0, 45, 3):
         assert graftrace("record", "--", program, instruction).stdout == "done\n", instruction
 
 
 def test_one_of_two_in_one_context_goes_on(graftrace, compile):
     """Calls of two small stacks stand in one context; on one of them another coroutine begins."""
-    program = compile("crowded.c", "-O2", "-D_GNU_SOURCE", str(behaviour.PROGRAMS / "switch.S"))
+    program = compile("crowded.c", "-O2", "-D_GNU_SOURCE", f"-I{behaviour.ROOT}", str(behaviour.PROGRAMS / "switch.S"))
     for instruction in range(1, 45, 3):
         assert graftrace("record", "--", program, instruction, 4096).stdout == "done\n", instruction

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "preempt.h"
+#include "tests/programs/preempt.h"
 
 /* switch.S */
 void switch_stack(void **from, void *to);

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "preempt.h"
+#include "tests/programs/preempt.h"
 
 #define STACK_BYTES (32 * 1024ul)
 #define ROUNDS	    200
