@@ -132,10 +132,11 @@ def test_the_flame_graph_is_the_graph(machine, browser, stopped, graftrace):
             continue
         box = top[node["function"]]
         assert box["calls"] == node["count"]
+        compared += 1
+        # those that returned may all be too short to be drawn beside those that wait
         if node["function"] not in still_open:
-            compared += 1
             assert box["total"] == pytest.approx(node["total_ns"], rel=1e-4, abs=node["count"] + 10)
-    assert compared and "thread_run" in still_open and "thread_run" in top
+    assert compared > 2 and "thread_run" in still_open and "thread_run" in top
 
 
 def test_it_is_looked_at_again_and_controlled(machine, browser, stopped):
