@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from call_cost import ARGUMENTS, ns
 from measure import (GRAFTRACE, ROOT, SCRATCH, Failed, compile_c, graftrace, in_turns, main, median, ratio,
                      record, remove, run, say, spread)
 
@@ -186,43 +187,16 @@ int main(void)
 
 def beside():
     """The program times its calls itself: what it takes to begin with the kernel is no call's."""
-    program = SCRATCH / "linux_beside"
-    source = SCRATCH / "linux_beside.c"
-    source.write_text("""
-#include <stdio.h>
-#include <time.h>
-__attribute__((noinline)) int leaf(int i) { __asm__ volatile(""); return i + 1; }
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-int main(void)
-{
-	double begun = seconds();
-	int sum = 0;
-	for (int i = 0; i < %d; i++)
-		sum += leaf(i);
-	printf("%%f\\n", seconds() - begun);
-	return sum == 1;
-}
-""" % (4 * CALLS))
-    run(["gcc", "-O1", "-o", program, source])
-    words = [GRAFTRACE, "record", "-o", SCRATCH / "linux.data", "-l", "leaf"]
-    done = subprocess.run([*map(str, words), "--kernel=events", str(program)], capture_output=True, text=True,
-                          check=False)
-    if done.returncode != 0:
-        raise Failed(f"the kernel cannot be recorded here: {done.stderr.splitlines()[0]}")
+    command = [compile_c("fib.c", "fib_plain"), *ARGUMENTS]
+    data = SCRATCH / "linux.data"
 
-    def call_s(*options):
-        return float(subprocess.run([*map(str, words), *options, str(program)], capture_output=True, text=True,
-                                    check=True).stdout)
+    def call_ns(*options):
+        return lambda: ns(record(data, command, "-l", "fib", *options)[0])
 
-    figures = in_turns({"without": call_s, "with": lambda: call_s("--kernel=events")}, 5)
+    figures = in_turns({"without": call_ns(), "with": call_ns("--kernel=events")}, 5)
     say("a program's own call with `--kernel` ÷ without", "≤ 1.02",
         ratio(figures, "with", "without"), "",
-        f"{4 * CALLS:,} calls, events; s: {spread(figures, 'with')} and {spread(figures, 'without')}")
+        f"events; ns a call: {spread(figures, 'with')} and {spread(figures, 'without')}")
 
 
 if __name__ == "__main__":
