@@ -43,7 +43,20 @@ static bool fits(const struct gt_signature_cursor *cursor, const struct gt_shape
 	       cursor->general + shape->words - vectors <= GT_GENERAL_COUNT;
 }
 
-/* A value of several words: the first has the name, the others go on. */
+/* Of a value of several words: the first takes the name and the type, the others go on. */
+static void fill_word(struct gt_signature_value *value, const struct gt_shape *shape,
+		      struct graftrace_probe_argument place, uint32_t word, char **name,
+		      char **type)
+{
+	fill(value, shape, place);
+	value->kind = word ? GRAFTRACE_VALUE_MORE : shape->kind;
+	value->name = word ? strdup("") : *name;
+	value->type = word ? strdup("") : *type;
+	if (word == 0)
+		*name = *type = NULL;
+}
+
+/* A value of several words, in registers or on the stack. */
 static void pass_words(struct taker *taker, struct gt_signature_cursor *cursor,
 		       const struct gt_shape *shape, char *name, char *type)
 {
@@ -61,12 +74,7 @@ static void pass_words(struct taker *taker, struct gt_signature_cursor *cursor,
 		}
 		if (value == NULL)
 			continue;
-		fill(value, shape, place);
-		value->kind = i ? GRAFTRACE_VALUE_MORE : shape->kind;
-		value->name = i ? strdup("") : name;
-		value->type = i ? strdup("") : type;
-		name = i ? name : NULL;
-		type = i ? type : NULL;
+		fill_word(value, shape, place, i, &name, &type);
 	}
 	free(name);
 	free(type);
@@ -87,12 +95,7 @@ static void pass_on_stack(struct taker *taker, struct gt_signature_cursor *curso
 
 		if (value == NULL)
 			break;
-		fill(value, shape, gt_place_on_stack(at + 8 * i, 8));
-		value->kind = i ? GRAFTRACE_VALUE_MORE : shape->kind;
-		value->name = i ? strdup("") : name;
-		value->type = i ? strdup("") : type;
-		name = i ? name : NULL;
-		type = i ? type : NULL;
+		fill_word(value, shape, gt_place_on_stack(at + 8 * i, 8), i, &name, &type);
 	}
 	free(name);
 	free(type);
