@@ -384,12 +384,23 @@ static uint32_t number_of(void *address)
 	return gt_sites_find(&sites, (uint64_t)address);
 }
 
-static void nothing_is_lost_torn_or_out_of_order(void **state)
+/* What is in the ring, from its beginning. */
+static void begin_to_read(struct gt_merge *merge)
 {
 	static const struct gt_arena_names names = { function, function_at, thread_name, NULL,
 						     NULL };
 	static struct gt_arena_ring ring;
 	static struct gt_arena_target target;
+	ring.arena = arena;
+	ring.names = &names;
+	ring.clock = (struct gt_clock){ .mult = 1 };
+	gt_arena_target_init(&target, &ring);
+	assert_int_equal(
+		gt_merge_init(merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
+}
+
+static void nothing_is_lost_torn_or_out_of_order(void **state)
+{
 	struct gt_merge merge;
 	struct gt_source *source;
 	uint32_t entries[5] = { 0 }, returns[5] = { 0 }, depth = 0, in_interrupt = 0;
@@ -406,12 +417,7 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 	assert_true(places >= 50);  /* the straight lines have about that many instructions */
 	assert_true(in_stubs >= 3); /* each has four, and leaves by them */
 
-	ring.arena = arena;
-	ring.names = &names;
-	ring.clock = (struct gt_clock){ .mult = 1 };
-	gt_arena_target_init(&target, &ring);
-	assert_int_equal(
-		gt_merge_init(&merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
+	begin_to_read(&merge);
 	while (gt_merge_next(&merge, &source) > 0) {
 		const struct gt_record *record = &source->record;
 		assert_int_not_equal(record->kind, GT_RECORD_UNWOUND);
@@ -451,18 +457,9 @@ static void nothing_is_lost_torn_or_out_of_order(void **state)
 
 static void check_records(void)
 {
-	static const struct gt_arena_names names = { function, function_at, thread_name, NULL,
-						     NULL };
-	static struct gt_arena_ring ring;
-	static struct gt_arena_target target;
 	struct gt_merge merge;
 	struct gt_source *source;
-	ring.arena = arena;
-	ring.names = &names;
-	ring.clock = (struct gt_clock){ .mult = 1 };
-	gt_arena_target_init(&target, &ring);
-	assert_int_equal(
-		gt_merge_init(&merge, &target.target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL), 0);
+	begin_to_read(&merge);
 	while (gt_merge_next(&merge, &source) > 0) {
 		const struct gt_record *record = &source->record;
 		assert_int_not_equal(record->kind, GT_RECORD_GAP);
