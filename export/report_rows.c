@@ -219,13 +219,17 @@ static uint64_t whole(double ns)
 	return ns < 18e18 ? (uint64_t)(ns + 0.5) : UINT64_MAX;
 }
 
-static uint64_t quantile(const struct gt_report_row *row, double part)
+/* Returns a mean or a quantile of a row's durations: rounding does not take it beyond them. */
+static uint64_t between(uint64_t ns, const struct gt_report_row *row)
 {
-	uint64_t ns = gt_histogram_quantile(&row->durations, part);
-
 	if (ns < row->minimum)
 		return row->minimum;
 	return ns < row->maximum ? ns : row->maximum;
+}
+
+static uint64_t quantile(const struct gt_report_row *row, double part)
+{
+	return between(gt_histogram_quantile(&row->durations, part), row);
 }
 
 static void fill_row(const struct gt_clock *clock, struct row *from, struct gt_report_row *to)
@@ -247,7 +251,7 @@ static void fill_row(const struct gt_clock *clock, struct row *from, struct gt_r
 	to->self = gt_clock_duration_ns(clock, from->self);
 	to->minimum = gt_clock_duration_ns(clock, from->minimum);
 	to->maximum = gt_clock_duration_ns(clock, from->maximum);
-	to->average = whole(((double)from->first + mean_off) * ns_per_tick);
+	to->average = between(whole(((double)from->first + mean_off) * ns_per_tick), to);
 	to->deviation = variance > 0 ? whole(sqrt(variance) * ns_per_tick) : 0;
 	to->durations = from->durations;
 	memset(&from->durations, 0, sizeof(from->durations));

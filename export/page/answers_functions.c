@@ -36,7 +36,7 @@ static bool rank_of(const struct gt_page_function *function, const char *sort, u
 	else if (strcmp(sort, "max") == 0)
 		*by = function->maximum;
 	else if (strcmp(sort, "average") == 0)
-		*by = function->returned ? function->total / function->returned : 0;
+		*by = function->returned ? function->sum / function->returned : 0;
 	else if (strcmp(sort, "p99") == 0)
 		*by = gt_histogram_quantile(&function->times, 0.99);
 	else
@@ -57,6 +57,15 @@ static uint64_t part_of_times(const struct gt_question *question,
 	return gt_at_most(ns < least ? least : ns, gt_page_ns(question->page, function->maximum));
 }
 
+/* Returns ns; of all calls that returned, as report counts: recursion does not make them shorter. */
+static uint64_t average_of(const struct gt_question *question,
+			   const struct gt_page_function *function)
+{
+	uint64_t sum = gt_page_ns(question->page, function->sum);
+
+	return function->returned ? (sum + function->returned / 2) / function->returned : 0;
+}
+
 void gt_put_function(const struct gt_question *question, uint32_t number)
 {
 	const struct gt_page_function *function = &question->page->functions.items[number];
@@ -70,6 +79,7 @@ void gt_put_function(const struct gt_question *question, uint32_t number)
 	gt_put_ticks(question, ",\"total\":", function->total);
 	gt_put_ticks(question, ",\"self\":", function->self);
 	gt_put_ticks(question, ",\"off\":", function->self_off);
+	gt_put_number(question->out, ",\"average\":", average_of(question, function));
 	gt_put_ticks(question, ",\"min\":", function->returned ? function->minimum : 0);
 	gt_put_ticks(question, ",\"max\":", function->maximum);
 	gt_put_number(question->out, ",\"p50\":", part_of_times(question, function, 0.5));

@@ -27,6 +27,7 @@ struct gt_page_function {
 	uint32_t target_number; /* the target's number of it, or of one of those that are one */
 	uint64_t calls, returned, entries_only;
 	uint64_t total, self, self_off; /* ticks, of those that returned; recursion counts once */
+	uint64_t sum;			/* ticks of all that returned, each whole */
 	uint64_t minimum, maximum;	/* ticks */
 	uint64_t self_upper;		/* calls in which records are missing */
 	uint64_t *cpu_self;		/* ticks by CPU; cpu_count of them */

@@ -95,6 +95,7 @@ static int add_sums(struct gt_page *page, struct gt_page_lane *lane,
 	uint64_t off = left->off < left->self ? left->off : left->self;
 
 	function->returned++;
+	function->sum += left->took;
 	function->self += left->self;
 	function->self_off += off;
 	if (!left->again)

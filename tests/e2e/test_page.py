@@ -159,6 +159,8 @@ def test_the_overview_and_the_table_are_the_reports(page, browser):
         assert int(cells[1].replace(",", "")) == row["calls"], name
         assert close(cells[2], row["total_ns"]) and close(cells[3], row["self_ns"]), name
         assert close(cells[6], row["maximum_ns"]), name
+        # Of all calls, also those within another one of the same function.
+        assert close(cells[4], row["average_ns"]) and close(cells[5], row["p99_ns"]), name
     titles = browser.run("return [...document.querySelectorAll('#functions a')].map(a => a.title)")
     assert sorted(titles) == sorted(page)
 

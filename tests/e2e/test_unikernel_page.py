@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_report(machine, browser, stopped, graftrace):
         assert int(cells[1].replace(",", "")) == row["calls"], name
         if row.get("maximum_ns") is None:  # no call of it returned
             continue
-        assert close(cells[6], row["maximum_ns"]), name
+        assert close(cells[6], row["maximum_ns"]) and close(cells[4], row["average_ns"]), name
         assert close(cells[3], row["self_ns"]) and close(cells[2], row["total_ns"]), name
     if where := os.environ.get("GRAFTRACE_PICTURES"):
         show(browser, "timeline")

@@ -84,6 +84,21 @@ static void times_are_those_of_the_calls(void **state)
 	assert_string_equal(r->object, "/usr/bin/prog");
 }
 
+static void average_of_one_call_is_that_call(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	fake.target.clock.mult = 3; /* a tick is 0.75 ns */
+	fake.target.clock.shift = 2;
+	builder_entry(b, 1, 10);
+	builder_return(b, 1, 102);
+	builder_close(b);
+	make(GT_REPORT_FUNCTION);
+	assert_int_equal(row("f1")->maximum, 76); /* of 76.5 */
+	assert_int_equal(row("f1")->average, 76);
+}
+
 static void recursion_counts_its_outermost_call_once(void **state)
 {
 	(void)state;
@@ -544,6 +559,7 @@ int main(void)
 		TEST(a_thread_a_caller_or_a_length_can_be_picked),
 		TEST(a_window_has_each_call_with_its_part_of_it),
 		TEST(durations_are_spread_over_powers_of_two),
+		TEST(average_of_one_call_is_that_call),
 		TEST(recursion_counts_its_outermost_call_once),
 		TEST(recursion_into_a_call_open_before_the_recording_is_known),
 		TEST(calls_entered_before_the_recording_take_each_others_time_off),

@@ -314,7 +314,7 @@ class Figures {
 			fn = this.functions.length;
 			this.byNumber.set(number, fn);
 			this.functions.push({ id: fn, name: this.file.names[number] ?? `function#${number}`, object: "kernel", calls: 0,
-				returned: 0, total: 0, self: 0, off: 0, min: 0, max: 0, entriesOnly: 0, took: new Column(Float64Array),
+				returned: 0, sum: 0, total: 0, self: 0, off: 0, min: 0, max: 0, entriesOnly: 0, took: new Column(Float64Array),
 				slowest: [], cpus: [] });
 		}
 		return fn;
@@ -425,6 +425,7 @@ class Figures {
 		} else {
 			this.returned++;
 			f.returned++;
+			f.sum += took;
 			f.total += again ? 0 : took;
 			f.self += self;
 			f.off += off;
@@ -530,12 +531,12 @@ function windowOf(row, from, to, grain) {
 
 /* Answers out of figures, as the server's. */
 function makeAnswers(figures) {
-	const quantile = (sorted, part) => sorted.length > 0 ? sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] : 0;
+	const quantile = (sorted, part) => sorted.length > 0 ? sorted[Math.ceil(part * sorted.length) - 1] : 0;
 	const rows = figures.functions.map((f) => {
 		const sorted = f.took.items.subarray(0, f.took.length).slice().sort();
 		names.set(f.id, f.name);
 		return { id: f.id, name: f.name, object: f.object, calls: f.calls, returned: f.returned, total: f.total, self: f.self, off: f.off,
-			min: f.min, max: f.max, p50: quantile(sorted, 0.5), p90: quantile(sorted, 0.9), p99: quantile(sorted, 0.99),
+			average: f.returned > 0 ? Math.round(f.sum / f.returned) : 0, min: f.min, max: f.max, p50: quantile(sorted, 0.5), p90: quantile(sorted, 0.9), p99: quantile(sorted, 0.99),
 			waits: /sleep|wait|idle|halt/.test(f.name), sorted };
 	});
 	const listed = ({ sorted, ...row }) => row;
@@ -602,10 +603,8 @@ function makeAnswers(figures) {
 	}
 
 	function functions({ sort, q, limit }) {
-		const keys = { average: (f) => f.returned ? f.total / f.returned : 0 };
-		const key = keys[sort] ?? ((f) => f[sort]);
 		const found = rows.filter((f) => f.calls > 0 && (!q || f.name.toLowerCase().includes(q.toLowerCase())));
-		found.sort((a, b) => sort === "name" ? a.name < b.name ? -1 : 1 : key(b) - key(a));
+		found.sort((a, b) => sort === "name" ? a.name < b.name ? -1 : 1 : b[sort] - a[sort]);
 		return { found: found.length, functions: found.slice(0, Number(limit ?? 200)).map(listed) };
 	}
 

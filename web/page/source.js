@@ -96,11 +96,9 @@ function makeFile(data) {
 	}
 
 	function functions({ sort, q, limit }) {
-		const keys = { average: (f) => f.returned ? f.total / f.returned : 0 };
-		const key = keys[sort] ?? ((f) => f[sort]);
 		const found = data.functions.functions.filter((f) =>
 			!q || f.name.toLowerCase().includes(q.toLowerCase()));
-		found.sort((a, b) => sort === "name" ? a.name < b.name ? -1 : 1 : key(b) - key(a));
+		found.sort((a, b) => sort === "name" ? a.name < b.name ? -1 : 1 : b[sort] - a[sort]);
 		return { found: found.length, functions: found.slice(0, Number(limit)) };
 	}
 

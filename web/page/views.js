@@ -23,7 +23,7 @@ function makeOverview(overview) {
 	const threads = new Set(overview.lanes.map((lane) => `${lane.pid}.${lane.tid}`)).size;
 	const told = problems(overview);
 	const outliers = element("section", {}, element("h2", {}, "Calls that stand out ",
-		element("small", {}, "the slowest call of functions that are mostly much faster")));
+		element("small", {}, "the slowest call of functions that are mostly much faster; no call that is as long as the run")));
 	const top = element("section", {}, element("h2", {}, "Most self time"));
 
 	async function fillTop() {
@@ -110,7 +110,7 @@ function makeFunctions(overview, go) {
 		body.replaceChildren(...got.functions.map((f) => element("tr", {},
 			element("td", { class: "name" }, functionLink(f.id, f.name)), element("td", {}, groups(f.calls)),
 			element("td", {}, timeCell(f.total)), element("td", {}, timeCell(f.self)),
-			element("td", { class: "optional" }, timeCell(f.returned ? f.total / f.returned : 0)),
+			element("td", { class: "optional" }, timeCell(f.average)),
 			element("td", { class: "optional" }, timeCell(f.p99)), element("td", {}, timeCell(f.max)))));
 		document.documentElement.dataset.functions = `${state.sort ?? "self"} ${state.q ?? ""}`;
 	}
@@ -172,7 +172,7 @@ function makeFunction(overview, go) {
 				tiles([["calls", groups(f.calls)], ["total", timeCell(f.total), "with all that it calls; recursion counts once"],
 					["self", timeCell(f.self), "without what it calls"],
 					overview.offCpu && ["of self, off the CPU", timeCell(f.off), "sleeping, waiting, or put aside for others"],
-					["average", timeCell(f.returned ? f.total / f.returned : 0)]]),
+					["average", timeCell(f.average)]]),
 				tiles([["fastest", timeCell(f.min)], ["half below (p50)", timeCell(f.p50)], ["90 % below", timeCell(f.p90)],
 					["99 % below", timeCell(f.p99)], ["slowest", timeCell(f.max)]]),
 				left > 0 && element("p", { class: "faint" }, `${count(left, "call")} without a known end: in no time here.`),
