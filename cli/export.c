@@ -100,6 +100,7 @@ static int print_help(void)
 	return gt_print_help(text);
 }
 
+/* name: "" if none was said. */
 static void complain_format(const char *name)
 {
 	struct gt_proposal nearest = { .word = NULL };
@@ -112,7 +113,9 @@ static void complain_format(const char *name)
 			 format_at(i)->name);
 		gt_propose(&nearest, name, format_at(i)->name);
 	}
-	if (nearest.word != NULL)
+	if (name[0] == '\0')
+		gt_complain(NAME, "which format? Say --to FORMAT; there are %s", list);
+	else if (nearest.word != NULL)
 		gt_complain(NAME, "there is no format '%s'; did you mean '%s'?", name,
 			    nearest.word);
 	else
@@ -180,7 +183,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	if (optind < argc)
 		arguments->path = argv[optind];
 	if (format == NULL) {
-		gt_complain(NAME, "which format? Say --to FORMAT");
+		complain_format("");
 		return 1 + gt_usage_error(NAME);
 	}
 	arguments->format =

@@ -175,7 +175,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return 1 + gt_usage_error(NAME);
 	}
 	if (optind < argc && arguments->graph.callers_of != NULL) {
-		gt_complain(NAME, "FUNCTION and --callers do not go together");
+		gt_complain(
+			NAME,
+			"FUNCTION and --callers do not go together; another recording is -i FILE");
 		return 1 + gt_usage_error(NAME);
 	}
 	if (gt_look_names(arguments->names, STDOUT_FILENO, &arguments->graph.brief, &message) !=

@@ -107,6 +107,7 @@ static const struct gt_command *find(const char *name)
 static const struct {
 	const char *word, *here;
 } elsewhere[] = {
+	{ .word = "annotate", .here = "report --source" },
 	{ .word = "attach", .here = "record -P PID" },
 	{ .word = "dump", .here = "export" },
 	{ .word = "live", .here = "top -P PID" },
@@ -116,6 +117,8 @@ static const struct {
 	{ .word = "start", .here = "set tracing_on 1" },
 	{ .word = "stat", .here = "profile" },
 	{ .word = "stop", .here = "set tracing_on 0" },
+	{ .word = "trace", .here = "record -e syscalls PROGRAM" },
+	{ .word = "tui", .here = "top" },
 	{ .word = "version", .here = "--version" },
 };
 

@@ -31,6 +31,7 @@
 #include "cli/record_report.h"
 #include "cli/record_stop.h"
 #include "cli/record_system.h"
+#include "read/recording.h"
 #include "read/ring_dump.h"
 #include "cli/running.h"
 #include "read/writer.h"
@@ -42,10 +43,11 @@
 #define NAME	"record"
 #define POLL_MS 100
 #define WAIT_FOR_ROOM_MS \
-	100		       /* how long a writer may wait for the file, before records are lost \
+	100 /* how long a writer may wait for the file, before records are lost \
 				*/
-#define SERVE_GRACE_MS	 5000  /* for slow downloads after the program's end */
-#define SUB_BUFFER_BYTES 65536 /* the largest that a session has */
+#define EMPTY_BYTES_MAX	 262144 /* a recording of nothing is smaller */
+#define SERVE_GRACE_MS	 5000	/* for slow downloads after the program's end */
+#define SUB_BUFFER_BYTES 65536	/* the largest that a session has */
 
 struct recording {
 	pthread_mutex_t live_lock; /* guards the making of `live` */
@@ -101,6 +103,28 @@ static bool is_regular(const char *path)
 	return lstat(path, &file) == 0 && S_ISREG(file.st_mode);
 }
 
+/* Removes a recording in which nothing was recorded, where FILE.old is kept: else a word that was typed
+ * wrongly twice would leave neither. */
+static void drop_empty(const char *path)
+{
+	struct gt_message message = { "" };
+	struct gt_recording *recording;
+	const struct gt_recording_info *info;
+	char old[PATH_MAX];
+	struct stat file;
+	bool is_empty;
+
+	if (!is_regular(path) || stat(path, &file) != 0 || file.st_size > EMPTY_BYTES_MAX ||
+	    snprintf(old, sizeof(old), "%s.old", path) >= (int)sizeof(old) || !is_regular(old) ||
+	    gt_recording_open(path, &recording, &message) != 0)
+		return;
+	info = gt_recording_info(recording);
+	is_empty = info->ended && info->words == 0 && gt_recording_kernel_count(recording) == 0;
+	gt_recording_close(recording);
+	if (is_empty)
+		unlink(path);
+}
+
 static int create_file(struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
@@ -120,6 +144,7 @@ static int create_file(struct recording *recording)
 		.goes_on = true,
 	};
 
+	drop_empty(options->output);
 	recording->clock = file.clock;
 	recording->had_older = is_regular(options->output);
 	if (gt_file_writer_create(&file, &recording->writer, &message) == 0) {
@@ -597,6 +622,15 @@ static int start_session(struct recording *recording)
 	return gt_run_not_started(error);
 }
 
+/* Says it if another option has taken the program that was meant. */
+static void say_taken(const struct gt_record_options *options)
+{
+	const char *taken = gt_record_options_taken(options);
+
+	if (taken != NULL)
+		gt_complain(NAME, "'%s' is taken for a function: -g, -A and -R take one", taken);
+}
+
 /* Finds the name of the first process's program. */
 static int name_process(struct recording *recording)
 {
@@ -644,6 +678,8 @@ static int record(struct recording *recording)
 					  : gt_run_find_program(NAME, recording->options.argv[0],
 								&recording->program);
 
+	if (code == GT_RUN_NO_PROGRAM)
+		say_taken(&recording->options);
 	if (code == 0 && recording->options.serve != NULL)
 		code = open_server(recording);
 	if (code == 0 && is_attached(recording))
@@ -685,6 +721,7 @@ static int record(struct recording *recording)
 		gt_live_end(recording->live);
 	gt_record_kernel_end(&recording->kernel, recording->writer);
 	gt_session_totals(recording->session, &totals);
+	gt_record_report_events(recording->session, &recording->options);
 	if (!recording->failed &&
 	    !is_ring(&recording->options)) /* a ring's are counted at the end */
 		gt_record_report_poor(&names, &totals, &recording->options, recording->program);

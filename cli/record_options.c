@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/values.h"
@@ -304,6 +305,10 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 			options->event_words[options->event_word_count++] = optarg;
 			break;
 		}
+		if (optarg != NULL && optarg[0] == '\0' &&
+		    (option == GT_CHOICE_FILTER || strchr("lngN", option) != NULL))
+			gt_complain(NAME, "-%c '' names no function: it is as if it were left out",
+				    option == GT_CHOICE_FILTER ? 'l' : option);
 		error = gt_session_choice_take(&options->choice, option, optarg, message);
 	}
 	return error;
@@ -335,6 +340,31 @@ static int usage(const char *what)
 	return gt_usage_error(NAME);
 }
 
+const char *gt_record_options_taken(const struct gt_record_options *options)
+{
+	for (const char *const *glob = options->choice.graph; *glob != NULL; glob++)
+		if (strchr(*glob, '/') != NULL && access(*glob, X_OK) == 0)
+			return *glob;
+	for (const char *const *word = options->choice.values; word != NULL && *word != NULL;
+	     word++)
+		if (strchr(*word, '/') != NULL && access(*word + 1, X_OK) == 0)
+			return *word + 1;
+	return NULL;
+}
+
+/* As usage(), where what should be the program may be an option's value. */
+static int usage_of_program(const struct gt_record_options *options, const char *what)
+{
+	const char *taken = gt_record_options_taken(options);
+	char text[256];
+
+	if (taken == NULL)
+		return usage(what);
+	snprintf(text, sizeof(text), "%s: '%.100s' is taken for a function: -g, -A and -R take one",
+		 what, taken);
+	return usage(text);
+}
+
 int gt_record_options_parse(int argc, char **argv, struct gt_record_options *options)
 {
 	struct gt_message message = { "" };
@@ -358,6 +388,9 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 	}
 	while ((option = gt_next_option(argc, argv, "+P:o:ah" GT_CHOICE_SHORT, options_known)) !=
 	       -1) {
+		if (option == '?' && (optopt == 'F' || optopt == 'c'))
+			gt_complain(NAME, "every call is recorded: there is no frequency or period "
+					  "to be chosen");
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -386,15 +419,15 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		return usage("either a program is run, or -P names processes that run already");
 	bool is_system =
 		options->kernel && options->kernel_all && optind >= argc && options->pid_count == 0;
+	if ((options->event_count > 0 || options->kernel_all) && !options->kernel)
+		return usage("--kernel-event and -a say what of the kernel is recorded: they want "
+			     "--kernel");
 	if (optind >= argc && options->pid_count == 0 && !is_system)
-		return usage("the program to run is missing");
+		return usage_of_program(options, "the program to run is missing");
 	if (is_system &&
 	    (options->kernel_try || options->choice.names_functions || options->stop_count > 0))
 		return usage("without a program there is the kernel only: --kernel=try, "
 			     "--stop-when and functions without k: want one");
-	if ((options->event_count > 0 || options->kernel_all) && !options->kernel)
-		return usage("--kernel-event and -a say what of the kernel is recorded: they want "
-			     "--kernel");
 	if (options->kernel_setting_count > 0 && !options->kernel)
 		return usage("k: names functions of the kernel: it wants --kernel");
 	if (options->kernel && (options->serve != NULL || options->choice.overwrite))

@@ -47,6 +47,9 @@ struct gt_record_options {
 };
 
 /* -1: go on; else the exit code, all has been said. */
+/* A program's path that was given where a function's name belongs ("-g ./prog", as perf has it); NULL: none. */
+const char *gt_record_options_taken(const struct gt_record_options *options);
+
 int gt_record_options_parse(int argc, char **argv, struct gt_record_options *options);
 void gt_record_options_fini(struct gt_record_options *options);
 

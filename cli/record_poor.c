@@ -37,7 +37,10 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	if (!enabled)
 		return 0;
 	names->functions++;
-	names->nameless += plus != NULL && plus[3 + strspn(plus + 3, "0123456789abcdef")] == '\0';
+	if (plus == NULL || plus[3 + strspn(plus + 3, "0123456789abcdef")] != '\0')
+		return 0;
+	if (names->nameless++ == 0)
+		snprintf(names->object, sizeof(names->object), "%s", function->object);
 	return 0;
 }
 
@@ -122,7 +125,7 @@ static void say_nameless(const struct gt_record_names *names, const char *progra
 
 	find_names(program, ns, where, sizeof(where));
 	fprintf(stderr,
-		"graftrace: %" PRIu64 " of %" PRIu64
+		"graftrace: %" PRIu64 " of the first program's %" PRIu64
 		" traced functions have no name, as '%s' is stripped: %s",
 		names->nameless, names->functions, program, where);
 	if (servers != NULL && *servers)
@@ -189,7 +192,7 @@ static void say_libraries(const char *program, bool is_nameless)
 
 void gt_record_count_names(struct gt_session *session, struct gt_record_names *names)
 {
-	*names = (struct gt_record_names){ 0, 0 };
+	*names = (struct gt_record_names){ .functions = 0 };
 	gt_session_each_function(session, look, names);
 }
 
@@ -206,6 +209,8 @@ void gt_record_report_poor(const struct gt_record_names *names,
 
 	if (chosen)
 		return;
+	if (names->object[0] != '\0')
+		program = names->object; /* of a script, its interpreter */
 	if (is_nameless)
 		say_nameless(names, program, totals->ns);
 	if (options->pid_count == 0 && names->functions && totals->calls < FEW_CALLS)

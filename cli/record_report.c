@@ -130,6 +130,49 @@ static void say_unmatched(const struct gt_record_options *options, const struct 
 	}
 }
 
+/* Events */
+
+/* A word of -e, and the first event's name that is near it. */
+struct event_word {
+	const char *text;
+	bool matched;
+	struct gt_proposal nearest;
+};
+
+static int look_at_event(void *data, const struct gt_event_format *event, bool enabled,
+			 const char *reason)
+{
+	struct event_word *word = data;
+	const char *const words[] = { word->text, NULL };
+	const char *colon = strchr(word->text, ':');
+
+	(void)enabled;
+	(void)reason;
+	word->matched =
+		gt_event_words_match(words, event->system, event->name, event->object, false);
+	gt_propose(&word->nearest, colon != NULL ? colon + 1 : word->text, event->name);
+	return word->matched;
+}
+
+void gt_record_report_events(struct gt_session *session, const struct gt_record_options *options)
+{
+	for (const char *const *text = options->choice.events; *text != NULL; text++) {
+		struct event_word word = { .text = *text };
+
+		if (word.text[0] == '!')
+			continue;
+		gt_session_each_event(session, look_at_event, &word);
+		if (word.matched)
+			continue;
+		const char *near = word.nearest.word;
+		fprintf(stderr,
+			"graftrace record: -e '%s' matched no event%s%s%s; 'graftrace list %s' "
+			"lists them\n",
+			word.text, near ? "; did you mean '" : "", near ? near : "",
+			near ? "'?" : "", options->subject);
+	}
+}
+
 void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options)
 {
 	struct survey survey = { .known = 0 };

@@ -13,9 +13,13 @@
 /* Says it if no function of the program is traced, or a glob names none. */
 void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options);
 
+/* At the end: says it if a word of -e named no event, also none of a library that came later. */
+void gt_record_report_events(struct gt_session *session, const struct gt_record_options *options);
+
 /* Functions that are traced, and those of them without a name; ask when the program has begun. */
 struct gt_record_names {
 	uint64_t functions, nameless;
+	char object[4096]; /* path of the first one without; "" there is none */
 };
 void gt_record_count_names(struct gt_session *session, struct gt_record_names *names);
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/output.h"
+#include "cli/parse_recording.h"
 #include "export/breakdown.h"
 #include "export/html.h"
 #include "read/csv.h"
@@ -138,6 +139,11 @@ static int read_rows(int fd, const char *path, struct sums *sums, struct gt_csv_
 			    GT_BREAKDOWN_ENTRIES_MAX);
 	else if (sums->error != 0 || error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
+	else if (error != 0 && gt_is_recording(fd))
+		gt_complain(NAME,
+			    "'%s' is a recording: 'graftrace parse-trace' makes the table of it, "
+			    "'graftrace report --html' a page at once",
+			    path);
 	else if (error != 0)
 		gt_complain(NAME, "'%s': %s", path, message.text);
 	else

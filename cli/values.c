@@ -151,6 +151,11 @@ int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_mes
 		*pids = grown;
 		gt_format(word, sizeof(word), "%.*s", (int)(length < 31 ? length : 31), text);
 		error = gt_value_number(word, 1, INT32_MAX, &number, message);
+		if (error != 0 && strspn(word, "0123456789-") == 0 && word[0] != '\0')
+			gt_message_set(message,
+				       "'%s' is not a number of a process: -P $(pgrep %s) has them "
+				       "by name",
+				       word, word);
 		if (error != 0)
 			return error;
 		grown[(*count)++] = (int32_t)number;

@@ -57,6 +57,32 @@ static int fail_errno(struct gt_block_output *output, const char *verb, int numb
 	return gt_block_output_fail(output, error_of(number), what);
 }
 
+/* As fail_errno(), with the way out where the folder is not there or nothing may be written to it. */
+static int fail_to_create(struct gt_block_output *output, int number)
+{
+	char folder[sizeof(output->path)], what[512];
+	char *slash;
+
+	strcpy(folder, output->path);
+	slash = strrchr(folder, '/');
+	if (slash == NULL)
+		strcpy(folder, ".");
+	else
+		slash[slash == folder] = '\0';
+	if (number == ENOENT)
+		snprintf(what, sizeof(what), "cannot create '%.200s': there is no folder '%.200s'",
+			 output->path, folder);
+	else if (access(folder, W_OK) != 0)
+		snprintf(what, sizeof(what),
+			 "cannot create '%.150s': nothing may be written to the folder '%.150s' "
+			 "(%s): -o "
+			 "FILE names another place",
+			 output->path, folder, strerror(errno));
+	else
+		return fail_errno(output, "create", number);
+	return gt_block_output_fail(output, error_of(number), what);
+}
+
 static int write_all(struct gt_block_output *output, const uint8_t *bytes, size_t count)
 {
 	while (count) {
@@ -86,7 +112,7 @@ int gt_block_output_create(struct gt_block_output *output, const char *path)
 	strcpy(output->path, path);
 	output->fd = gt_recording_file_create(path);
 	if (output->fd < 0)
-		return fail_errno(output, "create", errno);
+		return fail_to_create(output, errno);
 	output->regular = fstat(output->fd, &status) == 0 && S_ISREG(status.st_mode);
 	if (write_all(output, (const uint8_t *)GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) <
 	    0)

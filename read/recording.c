@@ -352,7 +352,9 @@ int gt_recording_open(const char *path, struct gt_recording **out, struct gt_mes
 	}
 	if (!S_ISREG(status.st_mode)) {
 		error = refuse(message, GT_EFORMAT, path,
-			       "is no graftrace recording: it is not an ordinary file");
+			       S_ISDIR(status.st_mode)
+				       ? "is no graftrace recording: it is a folder"
+				       : "is no graftrace recording: it is not an ordinary file");
 		goto close_recording;
 	}
 	recording->bytes = (uint64_t)status.st_size;

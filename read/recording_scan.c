@@ -490,6 +490,34 @@ static int scan_blocks(struct scan *scan)
 	return 0;
 }
 
+/* Sets the message of a file that is none, with what it is and who reads it if its first bytes tell. */
+static int refuse_other(struct scan *scan, struct gt_message *message)
+{
+	static const struct {
+		const char *begin, *what;
+	} others[] = {
+		{ "PERFILE", "it is perf's: 'perf report -i' reads it" },
+		{ "\177ELF", "it is a program or library: 'graftrace record' runs a program" },
+		{ "SQLite format 3", "it is a database: sqlite3 reads it" },
+		{ "function,tid,",
+		  "it is a table of calls: 'graftrace runtime-breakdown' reads it" },
+	};
+	const uint64_t bytes = scan->recording->bytes;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		const size_t length = strlen(others[i].begin);
+		const uint8_t *first = bytes >= length ? look(scan, 0, (uint32_t)length) : NULL;
+
+		if (first != NULL && memcmp(first, others[i].begin, length) == 0)
+			return gt_fail(message, GT_EFORMAT, "is no graftrace recording: %s",
+				       others[i].what);
+	}
+	if (bytes < GRAFTRACE_FILE_MAGIC_BYTES)
+		return gt_fail(message, GT_EFORMAT,
+			       "is no graftrace recording: it has only %" PRIu64 " bytes", bytes);
+	return gt_fail(message, GT_EFORMAT, "is no graftrace recording: byte 0 does not begin one");
+}
+
 int gt_recording_scan(struct gt_recording *recording, struct gt_message *message)
 {
 	struct scan scan = { .recording = recording };
@@ -502,13 +530,7 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 	const uint8_t *magic = look(&scan, 0, GRAFTRACE_FILE_MAGIC_BYTES);
 	if (magic == NULL || memcmp(magic, GRAFTRACE_FILE_MAGIC, GRAFTRACE_FILE_MAGIC_BYTES) != 0) {
 		if (!header_at(&scan, GRAFTRACE_FILE_MAGIC_BYTES, &block)) {
-			gt_message_set(
-				message,
-				recording->bytes < GRAFTRACE_FILE_MAGIC_BYTES
-					? "is no graftrace recording: it has only %" PRIu64 " bytes"
-					: "is no graftrace recording: byte 0 does not begin one",
-				recording->bytes);
-			error = GT_EFORMAT;
+			error = refuse_other(&scan, message);
 			goto free_scan;
 		}
 		gt_recording_say(recording, true,

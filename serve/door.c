@@ -68,7 +68,8 @@ static int find_folder(char *path, size_t bytes, bool make, struct gt_message *m
 	if (make && mkdir(path, 0700) != 0 && errno != EEXIST)
 		return gt_fail(message, GT_EIO, "cannot make '%s': %s", path, strerror(errno));
 	if (lstat(path, &state) != 0)
-		return gt_fail(message, GT_ENOENT, "no recording runs");
+		return gt_fail(message, GT_ENOENT,
+			       "no recording runs: 'graftrace record' starts one");
 	if (!S_ISDIR(state.st_mode) || state.st_uid != geteuid() || (state.st_mode & 022) != 0)
 		return gt_fail(message, GT_EPERM, "'%s' is not a folder of this user's alone",
 			       path);
@@ -492,7 +493,8 @@ static int connect_any(const char *folder, struct gt_message *message)
 	if (count == 1)
 		return found;
 	if (count == 0)
-		return gt_fail(message, GT_ENOENT, "no recording runs");
+		return gt_fail(message, GT_ENOENT,
+			       "no recording runs: 'graftrace record' starts one");
 	close(found);
 	return gt_fail(message, GT_ENOENT,
 		       "several programs are being recorded: choose one by -P PID, of%s", names);

@@ -4,8 +4,11 @@
 import os
 import re
 import shutil
+import subprocess
 
 import pytest
+
+from conftest import ROOT
 
 WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_frequent() - 1; }\n"
 
@@ -20,9 +23,57 @@ WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_fre
     (["show", "-O", "nofuncgraph-tial"], "did you mean 'nofuncgraph-tail'?"),
     (["show", "-O", "colours"], "'graftrace show --help' lists them"),
     (["record", "--stop-when", "main >> 10ms", "ls"], "one > is enough"),
+    (["export"], "there are csv, json, sqlite,"),
+    (["annotate"], "here it is 'graftrace report --source'"),
+    (["record", "-F", "99", "ls"], "every call is recorded"),
+    (["record", "-a"], "they want --kernel"),
+    (["record", "-g", "/bin/true"], "the program to run is missing: '/bin/true' is taken for a function"),
+    (["record", "-P", "words"], "-P $(pgrep words) has them by name"),
+    (["graph", "--callers", "main", "older.data"], "another recording is -i FILE"),
 ])
 def test_a_wrong_word_is_answered_with_the_right_one(graftrace, words, said):
     assert said in graftrace(*words, code=2).stderr
+
+
+def test_a_program_that_an_option_has_taken_is_told(graftrace):
+    done = graftrace("record", "-A", "/bin/echo", "hello-word", code=127)
+    assert "'/bin/echo' is taken for a function: -g, -A and -R take one" in done.stderr
+
+
+@pytest.mark.parametrize("first, said", [
+    (b"PERFILE2" + bytes(100), "it is perf's: 'perf report -i' reads it"),
+    (b"\x7fELF" + bytes(100), "it is a program or library"),
+    (b"some text, long enough", "byte 0 does not begin one"),
+    (b"short", "it has only 5 bytes"),
+    (None, "it is a folder"),
+])
+def test_what_is_no_recording_is_said_to_be_what_it_is(graftrace, first, said):
+    other = graftrace.directory / "other"
+    if first is None:
+        other.mkdir()
+    else:
+        other.write_bytes(first)
+    for command in ("report", "show", "info"):
+        assert said in graftrace(command, "other", code=1).stderr
+
+
+def test_a_recording_instead_of_a_table_of_its_calls_is_told(graftrace, compile):
+    graftrace("record", compile(WORDS, "-O0"))
+    assert "'graftrace report --html' a page at once" in graftrace("runtime-breakdown", "graftrace.data", code=1).stderr
+
+
+def test_where_nothing_can_be_written_is_said_with_what_helps(graftrace):
+    assert "there is no folder 'missing'" in graftrace("record", "-o", "missing/x", "/bin/true", code=1).stderr
+    if os.geteuid() == 0:
+        command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    else:
+        command = []
+        graftrace.directory.chmod(0o555)
+    done = subprocess.run([*command, graftrace.path, "record", "/bin/true"], cwd=graftrace.directory, check=False,
+                          capture_output=True, text=True)
+    graftrace.directory.chmod(0o755)
+    assert done.returncode == 1
+    assert "nothing may be written to the folder '.' (Permission denied): -o FILE names another place" in done.stderr
 
 
 @pytest.mark.parametrize("word", ["ulimit", "cd", "export"])
@@ -53,6 +104,49 @@ def test_a_pattern_that_matches_nothing_is_told_with_what_may_be_meant(graftrace
     # The recording is this one's, empty; the older has another name.
     assert graftrace("report", "--format=csv").stdout.count("\n") == 1
     assert (graftrace.directory / "graftrace.data.old").exists()
+
+
+def test_a_pattern_that_is_empty_is_told(graftrace, compile):
+    done = graftrace("record", "-l", "", compile(WORDS, "-O0"))
+    assert "-l '' names no function" in done.stderr
+
+
+def test_typing_wrongly_twice_leaves_the_older_recording(graftrace, compile):
+    program = compile(WORDS, "-O0")
+    graftrace("record", program)
+    for _ in range(3):
+        graftrace("record", "-l", "most_frequnt", program)
+    assert graftrace("report", "--format=csv", "graftrace.data.old").stdout.count("\n") == 3
+    assert graftrace("report", "--format=csv").stdout.count("\n") == 1
+    # Two recordings with calls push the older out, as ever.
+    graftrace("record", program)
+    graftrace("record", "-l", "main", program)
+    graftrace("record", "-l", "main", program)
+    assert graftrace("report", "--format=csv", "graftrace.data.old").stdout.count("\n") == 2
+
+
+def test_a_word_that_names_no_event_is_told_and_one_of_a_library_that_comes_later_is_not(graftrace, compile):
+    (graftrace.directory / "lent.c").write_text(
+        '#include <graftrace/event.h>\nvoid lend(int n) { GRAFTRACE_EVENT(lib, lent, GRAFTRACE_INT(int, n, n)); }\n')
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{ROOT / 'include'}", "lent.c", "-o", "lent.so"], check=True,
+                   cwd=graftrace.directory)
+    program = compile("""#include <dlfcn.h>
+        int main(void) {
+            void *lib = dlopen("./lent.so", RTLD_NOW);
+            ((void (*)(int))dlsym(lib, "lend"))(3);
+            return dlclose(lib);
+        }""", "-O0")
+    assert "event" not in graftrace("record", "-e", "lib:lent", program).stderr
+    done = graftrace("record", "-e", "lib:lend", program)
+    assert f"-e 'lib:lend' matched no event; did you mean 'lent'?; 'graftrace list {program}' lists them" in done.stderr
+
+
+def test_a_stripped_interpreter_is_named_not_its_script(graftrace):
+    script = graftrace.directory / "script"
+    script.write_text("#!/bin/dash\necho hello\n")
+    script.chmod(0o755)
+    told = graftrace("record", "./script").stderr
+    assert re.search(r"traced functions have no name, as '/\S*dash' is stripped", told), told
 
 
 def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace, monkeypatch):
