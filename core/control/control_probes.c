@@ -21,6 +21,11 @@ static bool has_hits(const struct gt_control_target *target)
 	return target->ops->probe_hits != NULL;
 }
 
+static bool has_any(const struct gt_control_target *target)
+{
+	return has_probes(target) || target->ops->synthetic_set != NULL;
+}
+
 /* uprobe_events has probes alone. */
 static bool has_synthetics(const struct gt_control_handle *handle)
 {
@@ -35,7 +40,8 @@ static int open_probes(struct gt_control_handle *handle, unsigned access,
 
 	if (!(access & GT_CONTROL_WRITE) || !(access & GT_CONTROL_TRUNCATE))
 		return 0;
-	error = ops->probes_remove(handle->target, "", "", message);
+	error = has_probes(handle->target) ? ops->probes_remove(handle->target, "", "", message)
+					   : 0;
 	if (error == 0 && has_synthetics(handle))
 		error = ops->synthetics_remove(handle->target, "", message);
 	return error;
@@ -77,9 +83,10 @@ static int get_any(struct gt_control_target *target, uint64_t index, char *line,
 {
 	uint64_t probes = 0;
 
-	if (target->ops->probe(target, index, line, bytes) == 0)
+	if (has_probes(target) && target->ops->probe(target, index, line, bytes) == 0)
 		return 0;
-	while (probes < index && target->ops->probe(target, probes, line, bytes) == 0)
+	while (has_probes(target) && probes < index &&
+	       target->ops->probe(target, probes, line, bytes) == 0)
 		probes++;
 	return get_synthetic(target, index - probes, line, bytes);
 }
@@ -135,8 +142,10 @@ static int remove_named(struct gt_control_handle *handle, const char *group, con
 		has_synthetics(handle) &&
 		(group[0] == '\0' ||
 		 gt_row_is_word(group, gt_row_length(group), GT_EVENT_SYNTHETIC));
-	int error = ops->probes_remove(handle->target, group, name, message), more;
+	int error = GT_ENOENT, more;
 
+	if (has_probes(handle->target))
+		error = ops->probes_remove(handle->target, group, name, message);
 	if (!may_be_synthetic || (error != 0 && error != GT_ENOENT))
 		return error;
 	more = ops->synthetics_remove(handle->target, name, message);
@@ -159,6 +168,8 @@ static int take_line(struct gt_control_handle *handle, const char *line, size_t 
 		gt_message_set(message, "%s", unfit.text);
 	} else if (has_synthetics(handle) && bytes >= 2 && line[0] == 's' && line[1] == ':') {
 		error = define_synthetic(handle, line, bytes, &unfit, message);
+	} else if (!has_probes(handle->target)) {
+		error = REFUSE(message, GT_ENOTSUP, "there are no probes here");
 	} else {
 		error = ops->probe_set(handle->target, line, bytes,
 				       handle->target->kind == GT_CONTROL_KERNEL ? GT_PROBES_KERNEL
@@ -202,7 +213,7 @@ static int64_t write_probes(struct gt_control_handle *handle, const char *bytes,
 static const struct gt_control_file files[] = {
 	ROW("dynamic_events",
 	    "probes that are set by a line each: p:GRP/NAME PLACE ARGS, -:GRP/NAME",
-	    GT_CONTROL_LIVE, .flags = GT_CONTROL_TOP, .exists = has_probes, .open = open_probes,
+	    GT_CONTROL_LIVE, .flags = GT_CONTROL_TOP, .exists = has_any, .open = open_probes,
 	    .read = read_probes, .write = write_probes),
 	ROW("uprobe_events", "the same, of programs: PATH:OFFSET", GT_CONTROL_PROGRAM,
 	    .flags = GT_CONTROL_TOP, .argument = 1, .exists = has_probes, .open = open_probes,

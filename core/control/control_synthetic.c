@@ -96,7 +96,7 @@ static int64_t write_synthetics(struct gt_control_handle *handle, const char *by
 static const struct gt_control_file files[] = {
 	ROW("synthetic_events",
 	    "events that histograms make, defined by a line each: NAME TYPE FIELD[; …], !NAME",
-	    GT_CONTROL_PROGRAM, .flags = GT_CONTROL_TOP, .exists = has_synthetics,
+	    GT_CONTROL_LIVE, .flags = GT_CONTROL_TOP, .exists = has_synthetics,
 	    .open = open_synthetics, .read = read_synthetics, .write = write_synthetics),
 };
 

@@ -692,6 +692,9 @@ static const struct gt_control_ops operations = {
 	.event_hists_open = gt_arena_hists_open,
 	.event_hists_read = gt_arena_hists_read,
 	.event_hists_close = gt_arena_hists_close,
+	.synthetic_set = gt_arena_synthetic_set,
+	.synthetics_remove = gt_arena_synthetics_remove,
+	.synthetic = gt_arena_synthetic,
 };
 
 static void *resize(void *data, void *old, size_t old_bytes, size_t new_bytes)
@@ -741,7 +744,7 @@ int gt_arena_control_init(struct gt_arena_control *control, struct gt_arena_ring
 		.kind = GT_CONTROL_KERNEL,
 		.view = &control->view.target,
 		.groups = control->groups,
-		.group_count = control->event_count != 0 ? 3 : 1,
+		.group_count = control->event_count != 0 ? GT_ARENA_GROUPS : 1,
 		.log = &control->log,
 	};
 	return 0;

@@ -21,6 +21,7 @@
 #include "core/trace/event_rules.h"
 #include "core/trace/filter_texts.h"
 #include "core/trace/memory.h"
+#include "core/trace/synthetic.h"
 
 /*
  * What the kernel supplies. Called with its lock held, but for lock itself, now_ns and what says
@@ -90,6 +91,24 @@ enum gt_arena_drain {
 
 struct gt_arena_snapshot;
 
+/* An event that was defined while the kernel runs, by its number less that of the first one. */
+struct gt_arena_later {
+	bool is_there; /* it was not removed */
+	uint8_t on;    /* by set_event */
+};
+
+/* The rows of such an event, or of a system of them. */
+struct gt_arena_later_rows {
+	const char *system;
+	const char *name; /* NULL: the rows are the system's */
+	struct gt_control_file *files;
+	uint32_t count;
+};
+
+#define GT_ARENA_GROUPS 3 /* gt_arena_files, latencies' and the events' */
+/* … and of each later event, and its system: so many at most. */
+#define GT_ARENA_LATER_GROUPS (2 * GT_ARENA_LATER)
+
 /* `function:command:count`; glob "": none. */
 struct gt_arena_command {
 	char glob[GT_ARENA_GLOB_BYTES];
@@ -137,7 +156,11 @@ struct gt_arena_control {
 	bool has_blocks;	 /* there are events of the system block */
 	struct gt_arena_target view;
 	struct gt_control_log log;
-	struct gt_control_group groups[3]; /* gt_arena_files, latencies' and the events' */
+	struct gt_control_group groups[GT_ARENA_GROUPS + GT_ARENA_LATER_GROUPS];
+	struct gt_arena_later later[GT_ARENA_LATER]; /* as many as the ring has formats of */
+	struct gt_arena_later_rows *later_rows;	     /* [GT_ARENA_LATER_GROUPS]; NULL: none yet */
+	uint32_t later_rows_count;
+	struct gt_synthetic *synthetics[GT_ARENA_LATER]; /* by number; NULL: another event */
 };
 
 /* Starts with all functions in the filter; patches nothing before the first change or

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kernel's static events: which are on, and their control files. The kernel knows their formats
- * (gt_arena_names.event) and patches them (gt_arena_machine.patch_events). Any thread.
+ * A kernel's events: which are on, and their control files. The kernel knows the formats of the static ones
+ * (gt_arena_names.event) and patches them (gt_arena_machine.patch_events); of all others: kernel_later.c. Any thread.
  */
 #include "core/kernel/kernel_private.h"
 
-#define PATH_BYTES 128u
+#define PATH_BYTES 192u
 
 /* Rows of an event, and that of a system. */
 static const struct {
@@ -73,17 +73,49 @@ int gt_arena_events_patch(struct gt_arena_control *control, struct gt_message *m
 	return error;
 }
 
+/* Of those that were defined since, one by its number, or the index'th behind the static ones. */
+static bool find_later(const struct gt_arena_control *control, uint64_t index, uint32_t *later)
+{
+	struct gt_event_format format;
+	if (index >= GT_CONTROL_BY_NUMBER) {
+		const uint64_t number = index - GT_CONTROL_BY_NUMBER;
+		*later = (uint32_t)(number - control->ring->later_first);
+		return number >= control->ring->later_first && number <= UINT32_MAX;
+	}
+	index -= control->event_count;
+	for (*later = 0; *later < gt_arena_later_count(control); ++*later)
+		if (gt_arena_later_event(control, *later, &format) && index-- == 0)
+			return true;
+	return false;
+}
+
+/* *on: by set_event. */
+static bool find_event(const struct gt_arena_control *control, uint64_t index,
+		       struct gt_event_format *format, bool *on)
+{
+	uint32_t later;
+	if (index < control->event_count) {
+		*on = control->events[index] != 0;
+		return gt_arena_event_format(control, index, format) == 0;
+	}
+	if (!find_later(control, index, &later) || !gt_arena_later_event(control, later, format))
+		return false;
+	*on = control->later[later].on != 0;
+	return true;
+}
+
 int gt_arena_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event)
 {
 	struct gt_arena_control *control = gt_arena_self(target);
-	if (index >= control->event_count ||
-	    gt_arena_event_format(control, index, &event->format) != 0)
-		return GT_ENOENT;
+	bool on = false;
 	gt_arena_lock(control);
-	event->enabled = gt_arena_event_is_on(control, (uint32_t)index, &event->format);
-	event->soft = gt_arena_event_acts(control, &event->format);
+	const bool found = find_event(control, index, &event->format, &on);
+	if (found) {
+		event->enabled = gt_arena_event_is_on(control, on, &event->format);
+		event->soft = gt_arena_event_acts(control, &event->format);
+	}
 	gt_arena_unlock(control);
-	return 0;
+	return found ? 0 : GT_ENOENT;
 }
 
 /* Marks what the word (NULL: all) names; false: it names none. */
@@ -96,6 +128,13 @@ static bool mark_events(struct gt_arena_control *control, const char *word, bool
 				     !gt_event_word_matches(word, format.system, format.name)))
 			continue;
 		control->events[i] = on;
+		any = true;
+	}
+	for (uint32_t i = 0; i < gt_arena_later_count(control); i++) {
+		if (!gt_arena_later_event(control, i, &format) ||
+		    (word != NULL && !gt_event_word_matches(word, format.system, format.name)))
+			continue;
+		control->later[i].on = on;
 		any = true;
 	}
 	return any;
@@ -164,6 +203,30 @@ static uint32_t system_kind_count(const struct gt_arena_control *control)
 	return control->has_rules ? COUNT(system_kinds) : SYSTEM_KINDS_WITHOUT_RULES;
 }
 
+/* The rows of one event, or (name NULL) of its system, behind those that there are. */
+static bool put_rows(struct gt_arena_control *control, const char *system, const char *name,
+		     uint32_t index, struct gt_control_file *rows, uint32_t *count)
+{
+	for (uint32_t k = 0; name == NULL && k < system_kind_count(control); k++)
+		if (!add_row(control, rows, count, system_kinds[k].which, system_kinds[k].path,
+			     system, "", index))
+			return false;
+	for (uint32_t k = 0; name != NULL && k < kind_count(control); k++)
+		if (!add_row(control, rows, count, kinds[k].which, kinds[k].path, system, name,
+			     index))
+			return false;
+	return true;
+}
+
+bool gt_arena_event_rows(struct gt_arena_control *control, const char *system, const char *name,
+			 struct gt_control_file **rows, uint32_t *count)
+{
+	const uint32_t most = name != NULL ? COUNT(kinds) : COUNT(system_kinds);
+	*count = 0;
+	*rows = gt_memory_get(&control->memory, most * sizeof(**rows));
+	return *rows != NULL && put_rows(control, system, name, 0, *rows, count);
+}
+
 /* Each event's rows, and those of each system. */
 static bool add_rows(struct gt_arena_control *control, struct gt_control_file *rows)
 {
@@ -172,15 +235,11 @@ static bool add_rows(struct gt_arena_control *control, struct gt_control_file *r
 		struct gt_event_format format;
 		if (gt_arena_event_format(control, i, &format) != 0)
 			continue;
-		const bool is_first = is_first_of_system(control, i, format.system);
-		for (uint32_t k = 0; is_first && k < system_kind_count(control); k++)
-			if (!add_row(control, rows, &count, system_kinds[k].which,
-				     system_kinds[k].path, format.system, "", i))
-				return false;
-		for (uint32_t k = 0; k < kind_count(control); k++)
-			if (!add_row(control, rows, &count, kinds[k].which, kinds[k].path,
-				     format.system, format.name, i))
-				return false;
+		if (is_first_of_system(control, i, format.system) &&
+		    !put_rows(control, format.system, NULL, i, rows, &count))
+			return false;
+		if (!put_rows(control, format.system, format.name, i, rows, &count))
+			return false;
 	}
 	control->groups[2] = (struct gt_control_group){ rows, count };
 	return true;
@@ -215,6 +274,7 @@ int gt_arena_events_init(struct gt_arena_control *control)
 		return GT_ENOMEM;
 	__builtin_memset(control->events, 0, count);
 	control->event_count = count;
+	control->ring->later_first = count + 1;
 	gt_arena_rules_init(control);
 	control->has_blocks = has_event(control, "block:block_rq_issue");
 	control->has_latencies = control->machine->latency_measure != NULL &&

@@ -154,17 +154,15 @@ static uint32_t put_name(char *names, uint32_t *bytes, uint32_t room, const char
 	return at;
 }
 
-/* One event. Names that are too long for a block are empty: the first one. */
-static void make_event(struct gt_arena_file *file)
+/* The next event; false: all are told that there are. Names that are too long for a block are empty: the first one. */
+static bool make_event(struct gt_arena_file *file)
 {
 	struct gt_target *target = &file->target.target;
 	struct graftrace_file_event *head = payload(file);
 	struct graftrace_file_event_field *fields = (struct graftrace_file_event_field *)(head + 1);
 	struct gt_event_format format;
-	if (gt_target_event(target, file->event, &format) != 0) {
-		file->stage = STAGE_TRACE;
-		return;
-	}
+	if (gt_target_event(target, file->event, &format) != 0)
+		return false;
 	file->event++;
 	char *names = (char *)(fields + format.field_count);
 	const uint32_t room = (uint32_t)(TABLE_BYTES - (uint32_t)(names - (char *)head));
@@ -196,6 +194,7 @@ static void make_event(struct gt_arena_file *file)
 	}
 	head->string_bytes = bytes;
 	finish_block(file, GRAFTRACE_BLOCK_EVENT, (uint32_t)(names + bytes - (char *)head), 0);
+	return true;
 }
 
 /* A CPU, with what was lost since the recording before ended or the ring was cleared. */
@@ -350,7 +349,7 @@ static bool make_trace(struct gt_arena_file *file)
 {
 	struct gt_target *target = &file->target.target;
 	file->waits = false;
-	if (make_writers(file, false))
+	if (make_event(file) || make_writers(file, false)) /* those that have come */
 		return true;
 	uint32_t count = target->ring->writer_count(target);
 	for (uint32_t step = 0; step < count; step++, file->writer++) {
@@ -478,8 +477,8 @@ static bool make_block(struct gt_arena_file *file)
 			make_start(file);
 		else if (stage == STAGE_FUNCTIONS)
 			make_functions(file);
-		else if (stage == STAGE_EVENTS)
-			make_event(file);
+		else if (stage == STAGE_EVENTS && !make_event(file))
+			file->stage = STAGE_TRACE;
 		else if (stage == STAGE_TRACE && file->consumes)
 			make_consumed(file);
 		else if (stage == STAGE_TRACE && !make_trace(file))

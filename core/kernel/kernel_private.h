@@ -123,12 +123,45 @@ int gt_arena_events_patch(struct gt_arena_control *control, struct gt_message *m
 /* The events' control files. GT_ENOMEM. */
 int gt_arena_events_init(struct gt_arena_control *control);
 
+/* The rows of an event, or (name NULL) of its system, in memory of their own; whose they are is the caller's to say.
+ * The strings are copied. False: no memory. */
+bool gt_arena_event_rows(struct gt_arena_control *control, const char *system, const char *name,
+			 struct gt_control_file **rows, uint32_t *count);
+
+/* kernel_later.c: events that are defined while the kernel runs, by an index from 0 on; with the lock. */
+
+/* Those that there ever were. */
+uint32_t gt_arena_later_count(const struct gt_arena_control *control);
+/* False: it was removed, or never was. */
+bool gt_arena_later_event(const struct gt_arena_control *control, uint32_t index,
+			  struct gt_event_format *format);
+bool gt_arena_later_find(const struct gt_arena_control *control, const char *system,
+			 const char *name, uint32_t *index);
+/* Defines one: the format, which gets its number, and its strings stay for ever. GT_ENOMEM; GT_ENOSPC: there were too
+ * many. */
+int gt_arena_later_add(struct gt_arena_control *control, struct gt_event_format *format,
+		       uint32_t *index);
+/* One that was removed is there again. GT_ENOMEM. */
+int gt_arena_later_show(struct gt_arena_control *control, uint32_t index);
+/* It is off, and its files are gone. */
+void gt_arena_later_remove(struct gt_arena_control *control, uint32_t index);
+
+/* kernel_synthetic.c: operations. */
+int gt_arena_synthetic_set(struct gt_control_target *target, const char *line, size_t bytes,
+			   struct gt_probe_error *error, struct gt_message *message);
+int gt_arena_synthetics_remove(struct gt_control_target *target, const char *name,
+			       struct gt_message *message);
+int gt_arena_synthetic(struct gt_control_target *target, uint64_t index,
+		       struct gt_event_format *format);
+
 /* kernel_rules.c. With the lock, but for the operations, which take it. */
 
 void gt_arena_rules_init(struct gt_arena_control *control);
-/* What the rules say of each event stands where events happen. */
+/* What the rules say of each event stands where events happen; of one (on: set_event says so). */
+int gt_arena_rule_arm(struct gt_arena_control *control, const struct gt_event_format *format,
+		      bool on, struct gt_message *message);
 int gt_arena_rules_arm(struct gt_arena_control *control, struct gt_message *message);
-bool gt_arena_event_is_on(const struct gt_arena_control *control, uint32_t index,
+bool gt_arena_event_is_on(const struct gt_arena_control *control, bool on,
 			  const struct gt_event_format *format);
 /* Whether something is done at the event, recorded or not. */
 bool gt_arena_event_acts(const struct gt_arena_control *control,

@@ -23,11 +23,16 @@ static const struct gt_event_format *find_event(void *data, const char *system, 
 {
 	const struct gt_arena_control *control = data;
 
+	uint32_t later;
+
 	for (uint32_t i = 0; i < control->event_count; i++)
 		if (gt_arena_event_format(control, i, room) == 0 &&
 		    gt_string_is(room->system, system) && gt_string_is(room->name, name))
 			return room;
-	return NULL;
+	return gt_arena_later_find(control, system, name, &later) &&
+			       gt_arena_later_event(control, later, room)
+		       ? room
+		       : NULL;
 }
 
 void gt_arena_rules_init(struct gt_arena_control *control)
@@ -55,11 +60,9 @@ static int refuse(struct gt_message *message)
 }
 
 /* Whether the event is recorded, by set_event or by a trigger that enables and disables it. */
-bool gt_arena_event_is_on(const struct gt_arena_control *control, uint32_t index,
+bool gt_arena_event_is_on(const struct gt_arena_control *control, bool on,
 			  const struct gt_event_format *format)
 {
-	bool on = control->events[index] != 0;
-
 	if (control->has_rules)
 		gt_event_rules_gate(&control->rules, format->system, format->name, &on);
 	return on;
@@ -72,18 +75,30 @@ bool gt_arena_event_acts(const struct gt_arena_control *control,
 	       gt_event_rules_act(&control->rules, format->system, format->name);
 }
 
+int gt_arena_rule_arm(struct gt_arena_control *control, const struct gt_event_format *format,
+		      bool on, struct gt_message *message)
+{
+	return gt_event_rules_arm(&control->rules, format, on, message);
+}
+
+/* Later ones first: a histogram of another event may make them. */
 int gt_arena_rules_arm(struct gt_arena_control *control, struct gt_message *message)
 {
 	struct gt_event_format format;
 	int error = 0;
 
-	for (uint32_t i = 0; control->has_rules && error == 0 && i < control->event_count; i++)
+	if (!control->has_rules)
+		return 0;
+	for (uint32_t i = 0; error == 0 && i < gt_arena_later_count(control); i++)
+		if (gt_arena_later_event(control, i, &format))
+			error = gt_arena_rule_arm(control, &format, control->later[i].on, message);
+	for (uint32_t i = 0; error == 0 && i < control->event_count; i++)
 		if (gt_arena_event_format(control, i, &format) == 0)
-			error = gt_event_rules_arm(&control->rules, &format,
-						   control->events[i] ||
-							   gt_arena_tracer_wants(control, i) &
-								   GRAFTRACE_EVENT_RECORDED,
-						   message);
+			error = gt_arena_rule_arm(control, &format,
+						  control->events[i] ||
+							  gt_arena_tracer_wants(control, i) &
+								  GRAFTRACE_EVENT_RECORDED,
+						  message);
 	return error;
 }
 

@@ -319,11 +319,23 @@ static int thread(void *data, uint32_t tid, char comm[16])
 	return names->thread(names->data, tid, comm);
 }
 
+int gt_arena_ring_event(const struct gt_arena_ring *ring, uint32_t number,
+			struct gt_event_format *format)
+{
+	const struct gt_arena_names *names = ring->names;
+	const uint32_t later = number - ring->later_first;
+	if (ring->later_first == 0 || number < ring->later_first)
+		return names->event != NULL ? names->event(names->data, number, format) : GT_ENOENT;
+	if (later >= __atomic_load_n(&ring->later_count, ACQUIRE))
+		return GT_ENOENT;
+	*format = *ring->later[later];
+	return 0;
+}
+
 static int event(void *data, uint32_t number, struct gt_event_format *format)
 {
 	const struct gt_arena_target *target = data;
-	const struct gt_arena_names *names = target->ring->names;
-	return names->event != NULL ? names->event(names->data, number, format) : GT_ENOENT;
+	return gt_arena_ring_event(target->ring, number, format);
 }
 
 static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t sequence)

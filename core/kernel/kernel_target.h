@@ -15,6 +15,7 @@
 #include "core/trace/target.h"
 
 #define GT_ARENA_WRITERS 64
+#define GT_ARENA_LATER	 256 /* events that are defined while the kernel runs */
 
 /* Names, which the kernel supplies. */
 struct gt_arena_names {
@@ -47,6 +48,11 @@ struct gt_arena_ring {
 	/* By writer and cause: the losses that are those of recordings which have ended, or were cleared.
 	 * A recording that begins tells what was lost since. */
 	uint64_t lost_before[GT_ARENA_WRITERS][GRAFTRACE_LOST_CAUSES];
+	/* Events that were defined while the kernel runs, by number from later_first on: the formats stay, also of
+	 * those that were removed, for the records of them. The count grows (release), under the kernel's lock. */
+	const struct gt_event_format *later[GT_ARENA_LATER];
+	uint32_t later_first;
+	uint32_t later_count;
 };
 
 struct gt_arena_target {
@@ -57,6 +63,10 @@ struct gt_arena_target {
 };
 
 void gt_arena_target_init(struct gt_arena_target *target, struct gt_arena_ring *ring);
+
+/* The event of that number, static or not; GT_ENOENT. */
+int gt_arena_ring_event(const struct gt_arena_ring *ring, uint32_t number,
+			struct gt_event_format *format);
 
 /* Frees every closed sub-buffer, and notes how far the open ones are written: readers that begin later
  * leave that part out. One caller at a time, and no consuming reader meanwhile. */

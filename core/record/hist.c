@@ -20,6 +20,15 @@
 #define RELAXED __ATOMIC_RELAXED
 #define NONE	~0u
 
+/* How the CPU was in a kernel when the event happened stands above the fields that could not be read: so it was for one
+ * that is made of it. */
+#ifdef GT_PROGRAM
+#define STATE_OF(event) 0
+#else
+#define STATE_OF(event) ((event)->faults >> STATE_BIT << STATE_BIT)
+#define STATE_BIT	(GRAFTRACE_PROBE_STATE - 32)
+#endif
+
 /* Slots that are looked at for a key: half of them are free at least, so a key is found much sooner, unless
  * somebody has written over the table. */
 #define PROBES 1024u
@@ -578,7 +587,7 @@ make_event(const struct search *search, const struct graftrace_hist_action *acti
 		return;
 	event.number = action->event;
 	event.depth = search->counted->depth + 1;
-	event.faults = 0;
+	event.faults = STATE_OF(search->counted->event);
 	event.count = action->count;
 	for (uint32_t i = 0; i < action->count; i++) {
 		const uint32_t index = item_of(search, action, i);

@@ -276,7 +276,7 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 
 static uint64_t event_table_bytes(uint32_t events)
 {
-	return whole_pages((events + 1) * sizeof(uint32_t));
+	return whole_pages((events + 1 + GT_KERNEL_LATER_EVENTS) * sizeof(uint32_t));
 }
 
 uint64_t gt_kernel_rules_bytes(uint32_t events, uint64_t hists_bytes)
@@ -292,7 +292,7 @@ void gt_kernel_rules_init(struct graftrace_arena *arena, void *memory, uint32_t 
 	arena->rule_word_count = RULE_WORDS;
 	arena->event_table_offset =
 		arena->rule_words_offset + whole_pages(RULE_WORDS * sizeof(uint64_t));
-	arena->event_count = events + 1;
+	arena->event_count = events + 1 + GT_KERNEL_LATER_EVENTS;
 	arena->rules_offset = arena->event_table_offset + event_table_bytes(events);
 	arena->rules_bytes = RULE_BYTES;
 	arena->hists_offset = arena->rules_offset + RULE_BYTES;

@@ -64,8 +64,9 @@ static void gather(const struct graftrace_kernel_event *from, const uint64_t *va
 			take_string(event, i, (const char *)values[i]);
 }
 
-/* What a histogram with actions, or one that reads variables of others, needs of the stack. */
-#define FOLLOW_BYTES 2048
+/* What a histogram with actions, or one that reads variables of others, needs of the stack; with the event that it
+ * makes, whose own such histograms are asked for once more. */
+#define FOLLOW_BYTES 3072
 
 static bool has_room_to_follow(const struct gt_thread *thread)
 {
@@ -104,6 +105,14 @@ static void conclude(struct gt_thread *thread, const struct gt_event *event, boo
 		record_slow(thread, event, what);
 	if (follows && has_room_to_follow(thread) && gt_event_follow(thread, event) != 0)
 		record_slow(thread, event, GT_EVENT_SNAPSHOT);
+}
+
+/* A histogram's action has made it, of an event that is being concluded here. */
+void gt_port_event(const struct gt_event *event)
+{
+	struct gt_thread *thread = gt_arch_block();
+	if (thread != NULL && thread->busy == 0)
+		conclude(thread, event, gt_event_has_rules(event->number));
 }
 
 static void record(struct gt_thread *thread, const struct graftrace_kernel_event *from,

@@ -88,8 +88,8 @@ struct gt_thread *gt_port_thread(uint32_t index);
 void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_t took);
 
 /* An event happens that a histogram's action has made: all that its rules say is done. From where events
- * are recorded, as things stand. A kernel has no events that are made so. Example:
- * gt_port_event in port/program/events.c. */
+ * are recorded, as things stand. A kernel's is in the library. Example: gt_port_event in
+ * core/record/kernel_event.c. */
 struct gt_event;
 void gt_port_event(const struct gt_event *event);
 

@@ -12,7 +12,6 @@
 #pragma weak gt_port_ring_doorbell
 #pragma weak gt_port_trigger
 #pragma weak gt_port_context_number
-#pragma weak gt_port_event
 #pragma weak gt_port_comm
 
 /* Contexts and frames are the kernel's own: nothing is asked for. */
@@ -57,12 +56,6 @@ void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_
 	(void)function;
 	(void)clock;
 	(void)took;
-}
-
-/* A kernel has no synthetic events. */
-void gt_port_event(const struct gt_event *event)
-{
-	(void)event;
 }
 
 /* Threads have no names. */

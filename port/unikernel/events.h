@@ -51,6 +51,13 @@ static inline __attribute__((always_inline)) void event_sched_switch(const struc
 	      GRAFTRACE_STRING(comm, (thread)->name), GRAFTRACE_INT(int, pid, (thread)->number), \
 	      GRAFTRACE_INT(int, prio, PRIORITY), GRAFTRACE_INT(int, target_cpu, cpu))
 
+/* Where somebody begins to wake it; a new thread is not woken. */
+static inline __attribute__((always_inline)) void event_sched_waking(const struct thread *thread)
+{
+	if (thread->has_run)
+		EVENT_WAKEUP(sched_waking, thread, thread->cpu);
+}
+
 static inline __attribute__((always_inline)) void event_sched_wakeup(const struct thread *thread,
 								     uint32_t cpu)
 {

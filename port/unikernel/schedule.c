@@ -139,6 +139,7 @@ void thread_make_ready(struct thread *thread)
 	struct run_queue *queue = &queues[number];
 	struct cpu *here = cpu_this();
 
+	event_sched_waking(thread);
 	spin_lock(&queue->lock);
 	if (thread->cpu != number)
 		event_sched_migrate_task(thread, thread->cpu, number);

@@ -37,6 +37,7 @@ def quiet(machine):
 TEXTS = {
     "sched_switch": r"prev_comm=\S+ prev_pid=\d+ prev_prio=120 prev_state=[RSX] ==> "
                     r"next_comm=\S+ next_pid=\d+ next_prio=120",
+    "sched_waking": r"comm=\S+ pid=\d+ prio=120 target_cpu=\d{3}",
     "sched_wakeup": r"comm=\S+ pid=\d+ prio=120 target_cpu=\d{3}",
     "sched_wakeup_new": r"comm=\S+ pid=\d+ prio=120 target_cpu=\d{3}",
     "sched_migrate_task": r"comm=\S+ pid=\d+ prio=120 orig_cpu=\d dest_cpu=\d",
@@ -90,7 +91,7 @@ def test_events_have_linuxs_names_and_texts(quiet):
             assert flags[2] == "h", text
         if name == "sched_switch":
             assert flags[0] == "d" and flags[2] == ".", text
-    assert {"sched_switch", "sched_wakeup", "irq_handler_entry", "irq_handler_exit", "netif_receive_skb",
+    assert {"sched_switch", "sched_waking", "sched_wakeup", "irq_handler_entry", "irq_handler_exit", "netif_receive_skb",
             "net_dev_queue", "net_dev_xmit"} <= seen
 
 

@@ -30,8 +30,6 @@ NOT_IN_A_KERNEL = {
     "options/stacktrace": "the same",
     **dict.fromkeys(("options/funcgraph-args", "options/funcgraph-retval", "options/funcgraph-retval-hex",
                      "options/func-args"), "values of calls are fetched in programs only"),
-    "dynamic_events": "a kernel has no probes that are set while it runs",
-    "synthetic_events": "histograms of a kernel make no events",
     "uprobe_events": "they are programs'",
     "uprobe_profile": "the same",
     "per_thread/#/trace_stat": "the profiler counts by CPU: trace_stat/functionN",
