@@ -15,8 +15,9 @@
  *     are aligned to their size, so a place behind the last word lies where the next one's header
  *     would. A nested writer may have opened another sub-buffer, or none, or changed the tracer: a
  *     place of ours stays ours, and the cursor of a tracer that is not the chosen one is 0.
- *  B. a frame is reserved by one instruction (add to TOP) while its slot is ~0 ("in flight"), the slot
- *     is stored last of its fields that matter. Popping moves TOP first, then stores ~0: a top that is
+ *  B. a frame is reserved by one instruction (xadd to TOP) while its slot is ~0 ("in flight"), the slot
+ *     is stored last of its fields that matter. Which frame it is, that instruction alone says: TOP is not
+ *     read again, for by then it may be that of a fork's child (W), where no frame in flight counts. Popping moves TOP first, then stores ~0: a top that is
  *     ~0 is a push, whose record is there. A nested entry stands on it as on any other, since every
  *     slot lies below ~0; the slow half passes over it, or takes it off with the frame beneath it.
  *  C. nested calls leave TOP as they found it and never move a frame array under a running context but
@@ -97,6 +98,8 @@
 #else
 #define F(field, frame) %gs:(GT_THREAD_SCRAP + (field))(frame)
 #endif
+/* A field of the frame above it, which is being pushed. */
+#define NEW(field, frame) F(GT_FRAME_BYTES + (field), frame)
 
 	.section .gt_hot, "ax", @progbits
 	.p2align 6
@@ -209,13 +212,13 @@ gt_hot_entry:
 	FUNCTION_WORD
 	or %rax, %rdx
 	mov %rdx, (%rcx)			/* … store */
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
-	mov T(GT_THREAD_TOP), %rcx
-	mov %rdx, F(GT_FRAME_WORD, %rcx)
+	mov $GT_FRAME_BYTES, %ecx
+	xadd %rcx, T(GT_THREAD_TOP)		/* B */
+	mov %rdx, NEW(GT_FRAME_WORD, %rcx)
 	mov T(GT_THREAD_HIGH), %rax
-	mov %rax, F(GT_FRAME_HIGH, %rcx)		/* and the epoch, no flags */
+	mov %rax, NEW(GT_FRAME_HIGH, %rcx)	/* and the epoch, no flags */
 	lea 32(%rsp), %rdx
-	mov %rdx, F(GT_FRAME_SLOT, %rcx)
+	mov %rdx, NEW(GT_FRAME_SLOT, %rcx)
 	RESTORE
 #ifdef GT_KERNEL
 	LEAVE_TRACED
@@ -300,16 +303,16 @@ entry_threshold:
 	mov %edx, %ecx				/* the high half */
 	FUNCTION_WORD
 	or %rax, %rdx
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	mov $GT_FRAME_BYTES, %eax
+	xadd %rax, T(GT_THREAD_TOP)		/* B */
 	FRAME_WITH_FLAGS
-	mov T(GT_THREAD_TOP), %rax
-	mov %rdx, F(GT_FRAME_WORD, %rax)
-	mov %ecx, F(GT_FRAME_HIGH, %rax)
+	mov %rdx, NEW(GT_FRAME_WORD, %rax)
+	mov %ecx, NEW(GT_FRAME_HIGH, %rax)
 	mov T(GT_THREAD_EPOCH), %ecx
 	or $GT_FRAME_THRESHOLD, %ecx
-	mov %ecx, F(GT_FRAME_EPOCH, %rax)
+	mov %ecx, NEW(GT_FRAME_EPOCH, %rax)
 	lea 32(%rsp), %rdx
-	mov %rdx, F(GT_FRAME_SLOT, %rax)
+	mov %rdx, NEW(GT_FRAME_SLOT, %rax)
 	RESTORE
 	LEAVE_TRACED
 

@@ -34,17 +34,17 @@ entry_profile:
 	lea (%rdx, %rcx, GT_PROFILE_BYTES / 32), %rcx
 	READ_CLOCK
 	incq GT_PROFILE_HITS(%rcx)		/* E */
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	mov $GT_FRAME_BYTES, %ecx
+	xadd %rcx, T(GT_THREAD_TOP)		/* B */
 	FRAME_WITH_FLAGS
-	mov T(GT_THREAD_TOP), %rcx
-	mov %edx, F(GT_FRAME_HIGH, %rcx)
-	movl $GT_FRAME_PROFILE, F(GT_FRAME_EPOCH, %rcx)
+	mov %edx, NEW(GT_FRAME_HIGH, %rcx)
+	movl $GT_FRAME_PROFILE, NEW(GT_FRAME_EPOCH, %rcx)
 	FUNCTION_WORD
 	or %rax, %rdx
-	mov %rdx, F(GT_FRAME_WORD, %rcx)
-	movq $0, F(GT_FRAME_CHILDREN, %rcx)
+	mov %rdx, NEW(GT_FRAME_WORD, %rcx)
+	movq $0, NEW(GT_FRAME_CHILDREN, %rcx)
 	lea 32(%rsp), %rdx
-	mov %rdx, F(GT_FRAME_SLOT, %rcx)
+	mov %rdx, NEW(GT_FRAME_SLOT, %rcx)
 	RESTORE
 	LEAVE_TRACED
 	PUSHED 3
@@ -71,16 +71,16 @@ entry_profile_graph:
 	FUNCTION_WORD
 	or %rax, %rdx
 	mov %rdx, (%rcx)
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
+	mov $GT_FRAME_BYTES, %ecx
+	xadd %rcx, T(GT_THREAD_TOP)		/* B */
 	FRAME_WITH_FLAGS
-	mov T(GT_THREAD_TOP), %rcx
-	mov %rdx, F(GT_FRAME_WORD, %rcx)
+	mov %rdx, NEW(GT_FRAME_WORD, %rcx)
 	mov T(GT_THREAD_HIGH), %rax
-	mov %rax, F(GT_FRAME_HIGH, %rcx)		/* and the epoch */
-	orl $GT_FRAME_PROFILE, F(GT_FRAME_EPOCH, %rcx)
-	movq $0, F(GT_FRAME_CHILDREN, %rcx)
+	mov %rax, NEW(GT_FRAME_HIGH, %rcx)	/* and the epoch */
+	orl $GT_FRAME_PROFILE, NEW(GT_FRAME_EPOCH, %rcx)
+	movq $0, NEW(GT_FRAME_CHILDREN, %rcx)
 	lea 32(%rsp), %rdx
-	mov %rdx, F(GT_FRAME_SLOT, %rcx)
+	mov %rdx, NEW(GT_FRAME_SLOT, %rcx)
 	FUNCTION_32 24, %rcx
 	mov %rcx, %rdx
 	shr $(GT_PROFILE_SHIFT + 5), %rdx

@@ -549,13 +549,17 @@ struct gt_frame *gt_frames_settled(const struct gt_thread *thread)
 	return frame;
 }
 
+/* Frames in flight have no slot: each is one of a straight line that a signal interrupted, with its handler's
+ * calls above it. There are no more of them in a row than handlers in one another. */
+#define IN_FLIGHT_MOST 64u
+
 struct gt_frame *gt_frames_recover(const struct gt_context *context)
 {
 	struct gt_frame *frame = context->frames;
-	for (uint32_t i = 1; i < context->capacity; i++) {
-		if (is_unset(&context->frames[i]))
-			break;
-		frame = &context->frames[i];
+	for (uint32_t i = 1, unset = 0; i < context->capacity && unset < IN_FLIGHT_MOST; i++) {
+		unset = is_unset(&context->frames[i]) ? unset + 1 : 0;
+		if (unset == 0)
+			frame = &context->frames[i];
 	}
 	return frame;
 }

@@ -79,6 +79,17 @@ def test_a_handler_may_fork_at_every_instruction_of_the_profiler(tmp_path):
     assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
 
 
+@pytest.mark.parametrize("tracer", ["graph", "threshold", "profiler"])
+def test_a_handler_may_fork_at_every_instruction_of_a_thread_s_first_call(tracer, tmp_path):
+    """Below it there is no call, and in front of its frames no memory."""
+    command = [program(), "forks", "deep", 5000]
+    before = behaviour.plain(command, tmp_path)
+    words = ["profile"] if tracer == "profiler" else ["record", "-o", "trace.data", *TRACERS[tracer][0]]
+    after = subprocess.run([behaviour.BUILD / "cli" / "graftrace", *words, *QUIET, "-n", "main", *map(str, command)],
+                           cwd=tmp_path, capture_output=True, timeout=60)
+    assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
+
+
 @pytest.mark.parametrize("done", ["call", "jump", "cancel", "fork"])
 @pytest.mark.parametrize("tracer", ["graph", "function"])
 def test_a_handler_may_come_at_every_instruction(tracer, done, tmp_path):

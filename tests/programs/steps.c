@@ -10,7 +10,8 @@
  *	forks	the same, and the child calls functions first
  *	cancel	is cancelled, with a clean-up below
  *
- * The other arguments say what is called before: "fill N" calls a function N times; before each jump.
+ * The other arguments say what is called before: "fill N" calls a function N times, before each jump, too;
+ * "deep N" a function that calls itself N times.
  * What a tracer does with all signals blocked it does with all but SIGTRAP, for the stack to be walked
  * from there; nothing else is done then. Names that begin with quiet_ must not be traced.
  */
@@ -411,6 +412,10 @@ int main(int argc, char **argv)
 	if (argc > 3)
 		more = atoi(argv[3]);
 	backtrace(frames, FRAMES); /* loads the unwinder */
+	if (argc > 3 && !strcmp(argv[2], "deep")) {
+		deep(more);
+		more = 0;
+	}
 	for (i = 0; i < more; i++)
 		leaf(i);
 	expected = sum_of(3);
