@@ -39,6 +39,8 @@ static const char help[] =
 	"  -s, --sort KEY             total (default), self, on-cpu, off-cpu, calls, avg,\n"
 	"                             min, max, p50, p90, p99, stddev, name\n"
 	"      --limit N              only the first N rows\n"
+	"  -f, --fields KEY[,KEY...]  only these times, of the keys of --sort; without p50, p90,\n"
+	"                             p99 the spread of the durations is not kept either\n"
 	"      --by WHAT              function (default), thread, process, object, event: how\n"
 	"                             often each was, and its fields' least, mean and greatest\n"
 	"      --callers GLOB         instead: who has called these functions; the figures\n"
@@ -97,6 +99,7 @@ enum {
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
 	{ "sort", required_argument, NULL, 's' },
+	{ "fields", required_argument, NULL, 'f' },
 	{ "limit", required_argument, NULL, OPTION_LIMIT },
 	{ "by", required_argument, NULL, OPTION_BY },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
@@ -171,7 +174,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option;
 
 	optind = 1;
-	while ((option = gt_next_option(argc, argv, "i:s:t:g:h", options)) != -1) {
+	while ((option = gt_next_option(argc, argv, "i:s:f:t:g:h", options)) != -1) {
 		int chosen = 0;
 		switch (option) {
 		case 'i':
@@ -179,6 +182,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			break;
 		case 's':
 			chosen = gt_report_parse_key(optarg, &arguments->sort, &message);
+			break;
+		case 'f':
+			chosen = gt_report_parse_fields(optarg, &arguments->style.fields, &message);
 			break;
 		case OPTION_LIMIT:
 			chosen = gt_value_number(optarg, 1, UINT32_MAX, &number, &message);
@@ -437,6 +443,16 @@ static int print_crash(const struct arguments *arguments, struct gt_recording *r
 	return error;
 }
 
+/* Are percentiles asked for? */
+static bool wants_spread(const struct arguments *arguments)
+{
+	const unsigned percentiles =
+		1u << GT_REPORT_P50 | 1u << GT_REPORT_P90 | 1u << GT_REPORT_P99;
+
+	return !arguments->style.fields || arguments->spread != NULL ||
+	       ((arguments->style.fields | 1u << arguments->sort) & percentiles) != 0;
+}
+
 /* Sets --time and --graph in the form that the table needs. */
 static void set_wanted(struct arguments *arguments, struct gt_recording *recording)
 {
@@ -446,6 +462,7 @@ static void set_wanted(struct arguments *arguments, struct gt_recording *recordi
 	arguments->wanted.from_ns = filter.from_ns;
 	arguments->wanted.to_ns = filter.to_ns;
 	arguments->style.width = gt_look_width();
+	arguments->wanted.without_spread = !wants_spread(arguments);
 	arguments->sources.target = gt_recording_target(recording);
 	if (arguments->lines)
 		arguments->style.sources = &arguments->sources;

@@ -279,7 +279,8 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 	if (__builtin_expect(!row->returned, 0))
 		row->first = ticks;
 	row->returned++;
-	if (!gt_histogram_add(&row->durations, gt_clock_duration_ns(&c->target->clock, ticks)))
+	if (c->has_spread &&
+	    !gt_histogram_add(&row->durations, gt_clock_duration_ns(&c->target->clock, ticks)))
 		c->out_of_memory = true;
 	if (!(record->mark & MARK_RECURSIVE)) {
 		uint64_t counted = 0;
@@ -607,6 +608,7 @@ static void take_options(struct collector *c, const struct gt_report_options *op
 	c->from = options->from_ns ? gt_clock_tsc(clock, options->from_ns) : 0;
 	c->to = options->to_ns ? gt_clock_tsc(clock, options->to_ns) : UINT64_MAX;
 	c->least = gt_clock_tsc(&durations, options->least_ns);
+	c->has_spread = !options->without_spread;
 	c->picks = options->from_ns || options->to_ns || options->graph != NULL;
 }
 

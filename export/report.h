@@ -42,7 +42,8 @@ struct gt_report_options {
 	uint32_t pid, tid; /* only of this one; 0: of all */
 	/* Only these functions and what they call: globs, NULL-terminated. NULL: all. */
 	const char *const *graph;
-	uint64_t least_ns; /* leaves out calls that took less; 0: none */
+	uint64_t least_ns;   /* leaves out calls that took less; 0: none */
+	bool without_spread; /* p50, p90, p99 and durations of the rows are not wanted: all zero */
 };
 
 enum gt_report_key {
@@ -109,6 +110,9 @@ struct gt_report {
 /* "total", "self", "calls", "avg" … or a beginning of one. GT_EINVAL. */
 int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_message *message);
 
+/* Keys with commas between them: a bit, 1 << key, for each. GT_EINVAL. */
+int gt_report_parse_fields(const char *text, unsigned *fields, struct gt_message *message);
+
 /* A call that no recorded one has made has the caller "(outermost)". GT_ENOMEM, GT_EIO. *report is
  * to be destroyed. The target must outlive it. */
 int gt_report_make(struct gt_target *target, const struct gt_report_options *options,
@@ -124,6 +128,8 @@ void gt_report_sort(struct gt_report *report, enum gt_report_key key);
 struct gt_report_style {
 	enum gt_report_format format;
 	size_t limit; /* only the first so many rows; 0: all */
+	unsigned
+		fields; /* only these of the times (gt_report_parse_fields); 0: all, as text those that have room */
 	/* Of a line, if it is text: so many columns (0: any number) have room for the beginning of
 	 * a name. Columns of times that take it are left out, which is said, but never the one that
 	 * the rows are in order of. */

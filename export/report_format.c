@@ -142,37 +142,46 @@ static const char *const columns[COLUMNS] = { "Total",	 "Self", "On CPU", "Off C
 					      "Average", "Min",	 "p50",	   "p90",
 					      "p99",	 "Max",	 "StdDev" };
 
-/* Returns the column by which the rows are sorted; COLUMNS: another value. */
-static unsigned sorted_column(const struct gt_report *report)
-{
-	static const unsigned char of_key[] = {
-		[GT_REPORT_TOTAL] = TOTAL,
-		[GT_REPORT_SELF] = SELF,
-		[GT_REPORT_CALLS] = COLUMNS,
-		[GT_REPORT_AVERAGE] = AVERAGE,
-		[GT_REPORT_MINIMUM] = MINIMUM,
-		[GT_REPORT_MAXIMUM] = MAXIMUM,
-		[GT_REPORT_DEVIATION] = DEVIATION,
-		[GT_REPORT_ON_CPU] = ON_CPU,
-		[GT_REPORT_OFF_CPU] = OFF_CPU,
-		[GT_REPORT_NAME] = COLUMNS,
-		[GT_REPORT_P50] = P50,
-		[GT_REPORT_P90] = P90,
-		[GT_REPORT_P99] = P99,
-	};
+/* The columns of the keys; COLUMNS: of what is always there. */
+static const unsigned char of_key[] = {
+	[GT_REPORT_TOTAL] = TOTAL,
+	[GT_REPORT_SELF] = SELF,
+	[GT_REPORT_CALLS] = COLUMNS,
+	[GT_REPORT_AVERAGE] = AVERAGE,
+	[GT_REPORT_MINIMUM] = MINIMUM,
+	[GT_REPORT_MAXIMUM] = MAXIMUM,
+	[GT_REPORT_DEVIATION] = DEVIATION,
+	[GT_REPORT_ON_CPU] = ON_CPU,
+	[GT_REPORT_OFF_CPU] = OFF_CPU,
+	[GT_REPORT_NAME] = COLUMNS,
+	[GT_REPORT_P50] = P50,
+	[GT_REPORT_P90] = P90,
+	[GT_REPORT_P99] = P99,
+};
 
-	return of_key[report->sorted];
+/* Returns a bit for each column that was asked for by name. */
+static unsigned asked_columns(unsigned fields)
+{
+	unsigned shown = 0;
+
+	for (size_t key = 0; key < sizeof(of_key) / sizeof(of_key[0]); key++)
+		if (fields & 1u << key && of_key[key] < COLUMNS)
+			shown |= 1u << of_key[key];
+	return shown;
 }
 
 /* Returns a bit for each column that is shown: as many as leave room for a name, in order of
  * importance. */
-static unsigned choose_columns(const struct gt_report *report, uint32_t width)
+static unsigned choose_columns(const struct gt_report *report, unsigned fields, uint32_t width)
 {
 	static const unsigned char telling[] = { TOTAL,	  SELF,	  OFF_CPU, MAXIMUM, P50,      P99,
 						 AVERAGE, ON_CPU, P90,	   MINIMUM, DEVIATION };
-	unsigned shown = 0, sorted = sorted_column(report);
+	unsigned shown = 0, sorted = of_key[report->sorted];
 	uint32_t used = 11 + (report->not_returned ? OPEN_WIDTH : 0) + PART_WIDTH + NAME_WIDTH;
 
+	if (fields)
+		return asked_columns(fields) &
+		       (report->has_off_cpu ? ~0u : ~(1u << ON_CPU | 1u << OFF_CPU));
 	if (sorted < COLUMNS) {
 		shown |= 1u << sorted;
 		used += COLUMN_WIDTH;
@@ -307,7 +316,7 @@ static void format_text(struct text *text, const struct gt_report *report,
 			const struct gt_report_style *style, size_t limit)
 {
 	uint32_t width = style->width;
-	unsigned shown = choose_columns(report, width);
+	unsigned shown = choose_columns(report, style->fields, width);
 
 	add(text, "%s%8s %11s", style->color ? "\033[1m" : "", "Self %", "Calls");
 	if (report->not_returned)
@@ -318,7 +327,8 @@ static void format_text(struct text *text, const struct gt_report *report,
 	add(text, "  %s%s\n", titles[report->by], style->color ? "\033[0m" : "");
 	for (size_t i = 0; i < limit; i++)
 		add_line(text, report, &report->rows[i], shown, style);
-	add_left_out(text, report, shown, width);
+	if (!style->fields)
+		add_left_out(text, report, shown, width);
 	if (limit < report->row_count)
 		add(text, "\n%zu more rows are not shown (--limit).\n", report->row_count - limit);
 	if (report->not_returned)
@@ -378,35 +388,74 @@ static void json_line(struct text *text, const struct gt_report_row *row,
 	add(text, ", \"line\": %u", line.line);
 }
 
+/* The times as CSV and JSON have them, in their order; `column` says which field asks for each. */
+enum { TIMES = 12 };
+static const struct {
+	const char *name;
+	unsigned char column;
+	bool is_off_cpu; /* known of recordings with context switches; also where no call returned */
+} times_told[TIMES] = {
+	{ "total_ns", TOTAL, false },
+	{ "self_ns", SELF, false },
+	{ "average_ns", AVERAGE, false },
+	{ "minimum_ns", MINIMUM, false },
+	{ "maximum_ns", MAXIMUM, false },
+	{ "stddev_ns", DEVIATION, false },
+	{ "p50_ns", P50, false },
+	{ "p90_ns", P90, false },
+	{ "p99_ns", P99, false },
+	{ "self_on_cpu_ns", ON_CPU, true },
+	{ "self_off_cpu_ns", OFF_CPU, true },
+	{ "total_off_cpu_ns", OFF_CPU, true },
+};
+
+/* Is that time of the table wanted, and known? */
+static bool is_told(const struct gt_report *report, unsigned fields, size_t time)
+{
+	return (!fields || asked_columns(fields) & 1u << times_told[time].column) &&
+	       (report->has_off_cpu || !times_told[time].is_off_cpu);
+}
+
+static void get_times(const struct gt_report_row *row, uint64_t times[TIMES])
+{
+	const uint64_t values[TIMES] = {
+		row->total,	row->self,     row->average, row->minimum, row->maximum,
+		row->deviation, row->p50,      row->p90,     row->p99,	   gt_report_on_cpu(row),
+		row->self_off,	row->total_off
+	};
+
+	memcpy(times, values, sizeof(values));
+}
+
 static void format_csv(struct text *text, const struct gt_report *report,
 		       const struct gt_report_style *style, size_t limit)
 {
 	bool functions = has_objects(report);
-	add(text,
-	    "%s%s,calls,not_returned,total_ns,self_ns,average_ns,minimum_ns,maximum_ns,stddev_ns,"
-	    "p50_ns,p90_ns,p99_ns%s%s\n",
-	    fields[report->by], functions ? ",object" : "",
-	    report->has_off_cpu ? ",self_on_cpu_ns,self_off_cpu_ns,total_off_cpu_ns" : "",
-	    style->sources != NULL ? ",file,line" : "");
+	uint64_t times[TIMES];
+
+	add(text, "%s%s,calls,not_returned", fields[report->by], functions ? ",object" : "");
+	for (size_t t = 0; t < TIMES; t++)
+		if (is_told(report, style->fields, t))
+			add(text, ",%s", times_told[t].name);
+	add(text, "%s\n", style->sources != NULL ? ",file,line" : "");
 	for (size_t i = 0; i < limit; i++) {
 		const struct gt_report_row *row = &report->rows[i];
-		const uint64_t values[] = { row->calls,	  row->not_returned, row->total,
-					    row->self,	  row->average,	     row->minimum,
-					    row->maximum, row->deviation,    row->p50,
-					    row->p90,	  row->p99 };
+
+		get_times(row, times);
 		add_csv(text, row->name);
 		if (functions) {
 			add_char(text, ',');
 			add_csv(text, row->object);
 		}
-		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
-			if (v < 2 || row->returned)
-				add(text, ",%llu", (unsigned long long)values[v]);
-			else
-				add_char(text, ',');
-		if (report->has_off_cpu)
-			add(text, ",%llu,%llu,%llu", (unsigned long long)gt_report_on_cpu(row),
-			    (unsigned long long)row->self_off, (unsigned long long)row->total_off);
+		add(text, ",%llu,%llu", (unsigned long long)row->calls,
+		    (unsigned long long)row->not_returned);
+		for (size_t t = 0; t < TIMES; t++) {
+			if (!is_told(report, style->fields, t))
+				continue;
+			add_char(text, ',');
+			if (row->returned || times_told[t].is_off_cpu)
+				add(text, "%llu", (unsigned long long)times[t]);
+		}
 		if (style->sources != NULL)
 			csv_line(text, row, style);
 		add_char(text, '\n');
@@ -416,9 +465,8 @@ static void format_csv(struct text *text, const struct gt_report *report,
 static void format_json(struct text *text, const struct gt_report *report,
 			const struct gt_report_style *style, size_t limit)
 {
-	static const char *const names[] = { "total_ns",   "self_ns",	 "average_ns",
-					     "minimum_ns", "maximum_ns", "stddev_ns",
-					     "p50_ns",	   "p90_ns",	 "p99_ns" };
+	uint64_t times[TIMES];
+
 	add(text,
 	    "{\n  \"by\": \"%s\",\n  \"calls\": %llu,\n  \"not_returned\": %llu,\n"
 	    "  \"untimed\": %llu,\n  \"self_upper_bound\": %llu,\n  \"threads\": %u,\n"
@@ -428,9 +476,8 @@ static void format_json(struct text *text, const struct gt_report *report,
 	    (unsigned long long)report->self_upper_bound, report->threads);
 	for (size_t i = 0; i < limit; i++) {
 		const struct gt_report_row *row = &report->rows[i];
-		const uint64_t times[] = { row->total,	 row->self,    row->average,
-					   row->minimum, row->maximum, row->deviation,
-					   row->p50,	 row->p90,     row->p99 };
+
+		get_times(row, times);
 		add(text, "%s\n    { \"%s\": ", i ? "," : "", fields[report->by]);
 		add_json(text, row->name);
 		if (has_objects(report)) {
@@ -439,14 +486,11 @@ static void format_json(struct text *text, const struct gt_report *report,
 		}
 		add(text, ", \"calls\": %llu, \"not_returned\": %llu",
 		    (unsigned long long)row->calls, (unsigned long long)row->not_returned);
-		for (size_t t = 0; t < sizeof(times) / sizeof(times[0]) && row->returned; t++)
-			add(text, ", \"%s\": %llu", names[t], (unsigned long long)times[t]);
-		if (report->has_off_cpu)
-			add(text,
-			    ", \"self_on_cpu_ns\": %llu, \"self_off_cpu_ns\": %llu, "
-			    "\"total_off_cpu_ns\": %llu",
-			    (unsigned long long)gt_report_on_cpu(row),
-			    (unsigned long long)row->self_off, (unsigned long long)row->total_off);
+		for (size_t t = 0; t < TIMES; t++)
+			if (is_told(report, style->fields, t) &&
+			    (row->returned || times_told[t].is_off_cpu))
+				add(text, ", \"%s\": %llu", times_told[t].name,
+				    (unsigned long long)times[t]);
 		if (style->sources != NULL)
 			json_line(text, row, style);
 		add(text, " }");

@@ -35,18 +35,42 @@ static const struct {
 	{ "process", GT_REPORT_NAME },
 };
 
+#define KEY_NAMES \
+	"total, self, on-cpu, off-cpu, calls, avg, min, max, p50, p90, p99, stddev or name"
+
+/* Finds the key that begins with the text, which has so many bytes. False: there is none. */
+static bool find_key(const char *text, size_t bytes, enum gt_report_key *key)
+{
+	for (size_t i = 0; bytes >= 3 && i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (strncmp(keys[i].name, text, bytes) == 0) {
+			*key = keys[i].key;
+			return true;
+		}
+	return false;
+}
+
 int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_message *message)
 {
-	size_t length = strlen(text);
-	for (size_t i = 0; length >= 3 && i < sizeof(keys) / sizeof(keys[0]); i++)
-		if (strncmp(keys[i].name, text, length) == 0) {
-			*key = keys[i].key;
+	if (find_key(text, strlen(text), key))
+		return 0;
+	return gt_fail(message, GT_EINVAL, "cannot sort by '%s': it is " KEY_NAMES, text);
+}
+
+int gt_report_parse_fields(const char *text, unsigned *fields, struct gt_message *message)
+{
+	for (;; text++) {
+		size_t bytes = strcspn(text, ",");
+		enum gt_report_key key;
+
+		if (!find_key(text, bytes, &key))
+			return gt_fail(message, GT_EINVAL,
+				       "there is no field '%.*s': each is " KEY_NAMES, (int)bytes,
+				       text);
+		*fields |= 1u << key;
+		text += bytes;
+		if (*text == '\0')
 			return 0;
-		}
-	return gt_fail(message, GT_EINVAL,
-		       "cannot sort by '%s': it is total, self, on-cpu, off-cpu, calls, avg, min, "
-		       "max, p50, p90, p99, stddev or name",
-		       text);
+	}
 }
 
 struct order {

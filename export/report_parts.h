@@ -71,6 +71,7 @@ struct collector {
 	bool picks;	   /* not all records count: by their times or their callers */
 	uint64_t from, to; /* the wanted time, in ticks */
 	uint64_t least;	   /* ticks of the shortest call that counts */
+	bool has_spread;   /* the rows' durations are kept */
 	uint32_t globbed[GLOB_CACHE];
 	bool glob_matches[GLOB_CACHE];
 	bool is_by_call;	  /* the row is no matter of the function alone */

@@ -232,7 +232,8 @@ static uint64_t quantile(const struct gt_report_row *row, double part)
 	return between(gt_histogram_quantile(&row->durations, part), row);
 }
 
-static void fill_row(const struct gt_clock *clock, struct row *from, struct gt_report_row *to)
+static void fill_row(const struct gt_clock *clock, bool has_spread, struct row *from,
+		     struct gt_report_row *to)
 {
 	to->calls = from->entered + from->other - from->too_short;
 	to->returned = from->returned;
@@ -255,6 +256,8 @@ static void fill_row(const struct gt_clock *clock, struct row *from, struct gt_r
 	to->deviation = variance > 0 ? whole(sqrt(variance) * ns_per_tick) : 0;
 	to->durations = from->durations;
 	memset(&from->durations, 0, sizeof(from->durations));
+	if (!has_spread)
+		return;
 	to->p50 = quantile(to, 0.5);
 	to->p90 = quantile(to, 0.9);
 	to->p99 = quantile(to, 0.99);
@@ -267,7 +270,7 @@ int gt_report_make_rows(struct collector *c, struct gt_report *report)
 		return GT_ENOMEM;
 	for (uint32_t i = c->of != NULL ? ROW_OUTERMOST : 0; i < c->row_count; i++) {
 		struct gt_report_row *row = &report->rows[report->row_count];
-		fill_row(&c->target->clock, &c->rows[i], row);
+		fill_row(&c->target->clock, c->has_spread, &c->rows[i], row);
 		if (!row->calls)
 			continue; /* a thread without calls */
 		report->row_count++;

@@ -71,6 +71,25 @@ def test_rows_are_sorted_by_the_key(graftrace, key, column):
     assert len(values) > 10
 
 
+@pytest.mark.parametrize("words, told", [
+    ("self", {"self_ns"}), ("total,p99", {"total_ns", "p99_ns"}), ("p50,min,max", {"p50_ns", "minimum_ns", "maximum_ns"}),
+    ("off-cpu,on-cpu", {"self_on_cpu_ns", "self_off_cpu_ns", "total_off_cpu_ns"}), ("calls", set())])
+def test_fields_are_chosen_and_are_what_they_are_with_all_others(graftrace, words, told):
+    sample(graftrace, 7, 2, 2000)
+    always = {"function", "object", "calls", "not_returned"}
+    for sort in ("p99", "self"):
+        ask = lambda *more: json.loads(graftrace("report", "--format=json", "--sort", sort, *more).stdout)["rows"]
+        assert ask("--fields", words) == [
+            {key: value for key, value in row.items() if key in always | told} for row in ask()]
+    head = graftrace("report", "--format=csv", "-f", words).stdout.splitlines()[0].split(",")
+    assert set(head) == always | told
+    table = graftrace("report", "-f", words).stdout.splitlines()[0].split()
+    assert ("p99" in table) == ("p99_ns" in told) and ("Total" in table) == ("total_ns" in told)
+    assert "StdDev" not in table and "Calls" in table
+    if "self" in words:  # the spread is kept where it is asked for in another way
+        assert graftrace("report", "-f", words, "--hist", "*").stdout == graftrace("report", "--hist", "*").stdout
+
+
 def test_callers_and_callees_are_those_of_the_shown_calls(graftrace):
     sample(graftrace, 6, 1, 3000)
     rows = lambda *words: {row["function"]: row for row in json.loads(
@@ -205,7 +224,7 @@ def test_a_recording_cut_off_gives_what_is_whole_and_says_so(graftrace):
 def test_wrong_words_are_refused_with_2_and_missing_files_with_1(graftrace):
     assert "no-such" in graftrace("report", "no-such", code=1).stderr
     assert "record" in graftrace("report", code=1).stderr
-    for words in (["--by", "x"], ["--sort", "size"], ["--limit", "0"], ["--format", "xml"],
+    for words in (["--by", "x"], ["--sort", "size"], ["--fields", "self,size"], ["-f", ""], ["--limit", "0"], ["--format", "xml"],
                   ["--nonsense"], ["a", "b"]):
         done = graftrace("report", *words, code=2)
         assert "graftrace report" in done.stderr and done.stdout == ""
