@@ -705,7 +705,7 @@ static int record(struct recording *recording)
 	if (recording->server != NULL)
 		start_server(recording);
 	open_door(recording);
-	gt_record_report_untraced(recording->session, &recording->options);
+	gt_record_report_untraced(recording->session, &recording->options, recording->program);
 	gt_record_count_names(recording->session, &names);
 	recording->stop.command = on_command;
 	recording->stop.command_data = recording;

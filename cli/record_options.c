@@ -391,6 +391,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		if (option == '?' && (optopt == 'F' || optopt == 'c'))
 			gt_complain(NAME, "every call is recorded: there is no frequency or period "
 					  "to be chosen");
+		else if (option == '?' && optopt == 't')
+			gt_complain(NAME, "the time that calls must take is --threshold TIME");
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach/object/libraries.h"
+#include "attach/object/object.h"
 #include "attach/plan/reasons.h"
 #include "cli/command.h"
 #include "core/trace/glob.h"
@@ -23,7 +25,9 @@
 struct pattern {
 	const char *option;
 	char *glob;
+	bool is_library; /* it is of a library's file, not of a function */
 	bool matched;
+	bool is_elsewhere; /* … by a function of a library that the program will begin with */
 	struct gt_proposal nearest;
 };
 
@@ -79,12 +83,25 @@ static bool add_patterns(struct survey *survey, const struct gt_session_choice *
 		for (size_t i = 0; done && lists[list].list[i] != NULL; i++)
 			done = add_pattern(survey, lists[list].option, lists[list].list[i],
 					   strlen(lists[list].list[i]));
+	for (size_t i = 0; done && choice->library_globs[i] != NULL; i++) {
+		done = add_pattern(survey, "--lib", choice->library_globs[i],
+				   strlen(choice->library_globs[i]));
+		if (done)
+			survey->patterns[survey->count - 1].is_library = true;
+	}
 	for (size_t i = 0; done && choice->values != NULL && choice->values[i] != NULL; i++)
 		if (*choice->values[i] == 'A' || *choice->values[i] == 'R')
 			done = add_values(survey,
 					  *choice->values[i] == 'A' ? "--argument" : "--return",
 					  choice->values[i] + 1);
 	return done;
+}
+
+static const char *file_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
 }
 
 static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
@@ -96,11 +113,12 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	survey->enabled += enabled;
 	for (size_t i = 0; i < survey->count; i++) {
 		struct pattern *pattern = &survey->patterns[i];
+		const char *name = pattern->is_library ? file_of(function->object) : function->name;
 
 		if (pattern->matched)
 			continue;
-		pattern->matched = gt_glob_match(pattern->glob, function->name);
-		gt_propose(&pattern->nearest, pattern->glob, function->name);
+		pattern->matched = gt_glob_match(pattern->glob, name);
+		gt_propose(&pattern->nearest, pattern->glob, name);
 	}
 	return 0;
 }
@@ -112,6 +130,96 @@ static bool is_expression(const char *glob)
 	       strpbrk(glob, "^$|()") != NULL;
 }
 
+/* Does --lib name the library, as the recorder takes it: by file, by soname, or "libz" for libz.so.1? */
+static bool names_library(const char *glob, const struct gt_library *library)
+{
+	const char *const names[] = { file_of(library->path), library->name, library->path };
+	const size_t bytes = strlen(glob);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (gt_glob_match(glob, names[i]) || (strncmp(names[i], glob, bytes) == 0 &&
+						      strncmp(names[i] + bytes, ".so", 3) == 0))
+			return true;
+	return false;
+}
+
+/* Is the library traced? Marks the patterns of --lib that name it. */
+static bool is_taken(struct survey *survey, const struct gt_session_choice *choice,
+		     const struct gt_library *library)
+{
+	bool taken = !library->system || choice->libraries;
+
+	for (size_t i = 0; i < survey->count; i++)
+		if (survey->patterns[i].is_library &&
+		    names_library(survey->patterns[i].glob, library)) {
+			survey->patterns[i].matched = true;
+			taken = true;
+		}
+	return taken;
+}
+
+static bool is_unmatched(const struct pattern *pattern)
+{
+	return !pattern->matched;
+}
+
+static bool is_function_unmatched(const struct pattern *pattern)
+{
+	return !pattern->matched && !pattern->is_library;
+}
+
+static bool is_elsewhere(const struct pattern *pattern)
+{
+	return pattern->is_elsewhere;
+}
+
+static bool any(const struct survey *survey, bool (*is)(const struct pattern *pattern))
+{
+	for (size_t i = 0; i < survey->count; i++)
+		if (is(&survey->patterns[i]))
+			return true;
+	return false;
+}
+
+static void look_in_library(struct survey *survey, const char *path)
+{
+	struct gt_object *object = NULL;
+	struct gt_message message;
+
+	if (gt_object_open(path, &object, &message) != 0)
+		return;
+	for (uint32_t i = 0;
+	     i < gt_object_function_count(object) && any(survey, is_function_unmatched); i++)
+		for (size_t k = 0; k < survey->count; k++) {
+			struct pattern *pattern = &survey->patterns[k];
+
+			if (!pattern->is_library && !pattern->matched)
+				pattern->matched = pattern->is_elsewhere = gt_glob_match(
+					pattern->glob, gt_object_function_name(object, i));
+		}
+	gt_object_close(object);
+}
+
+/* A program that begins has not mapped its libraries: looks in those that it will begin with. */
+static void look_in_libraries(struct survey *survey, const struct gt_session_choice *choice,
+			      const char *program)
+{
+	struct gt_libraries libraries = { .count = 0 };
+	struct gt_object *object = NULL;
+	struct gt_message message;
+
+	if (gt_object_open_names(program, &object, &message) != 0)
+		return;
+	if (gt_libraries_find(object, &libraries, &message) == 0)
+		for (uint32_t i = 0; i < libraries.count; i++)
+			if (libraries.list[i].path != NULL &&
+			    is_taken(survey, choice, &libraries.list[i]) &&
+			    any(survey, is_function_unmatched))
+				look_in_library(survey, libraries.list[i].path);
+	gt_libraries_free(&libraries);
+	gt_object_close(object);
+}
+
 static void say_unmatched(const struct gt_record_options *options, const struct survey *survey)
 {
 	for (size_t i = 0; i < survey->count; i++) {
@@ -120,6 +228,14 @@ static void say_unmatched(const struct gt_record_options *options, const struct 
 
 		if (pattern->matched)
 			continue;
+		if (pattern->is_library) {
+			fprintf(stderr,
+				"graftrace record: --lib '%s' matches no library so far; 'ldd %s' "
+				"lists "
+				"those that the program begins with\n",
+				pattern->glob, options->subject);
+			continue;
+		}
 		fprintf(stderr, "graftrace record: %s '%s' matches no function%s%s%s%s; ",
 			pattern->option, pattern->glob,
 			is_expression(pattern->glob)
@@ -173,13 +289,16 @@ void gt_record_report_events(struct gt_session *session, const struct gt_record_
 	}
 }
 
-void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options)
+void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options,
+			       const char *program)
 {
 	struct survey survey = { .known = 0 };
 	const bool done = add_patterns(&survey, &options->choice);
 
 	if (done)
 		gt_session_each_function(session, look, &survey);
+	if (done && options->pid_count == 0 && any(&survey, is_unmatched))
+		look_in_libraries(&survey, &options->choice, program);
 	if (done && survey.known > 0)
 		say_unmatched(options, &survey);
 	if (done && survey.known == 0)
@@ -187,7 +306,8 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 			"graftrace record: no function of '%s' can be traced; it runs all the "
 			"same. 'graftrace functions %s' tells why\n",
 			options->subject, options->subject);
-	else if (done && survey.enabled == 0 && options->choice.tracer != GRAFTRACE_TRACER_NOP)
+	else if (done && survey.enabled == 0 && !any(&survey, is_elsewhere) &&
+		 options->choice.tracer != GRAFTRACE_TRACER_NOP)
 		fprintf(stderr,
 			"graftrace record: none of the %" PRIu64
 			" functions of '%s' is traced: look at --filter and --notrace\n",

@@ -10,8 +10,9 @@
 #include "attach/session/session.h"
 #include "cli/record_options.h"
 
-/* Says it if no function of the program is traced, or a glob names none. */
-void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options);
+/* Says it if no function of the program is traced, or a glob names none. program: its file. */
+void gt_record_report_untraced(struct gt_session *session, const struct gt_record_options *options,
+			       const char *program);
 
 /* At the end: says it if a word of -e named no event, also none of a library that came later. */
 void gt_record_report_events(struct gt_session *session, const struct gt_record_options *options);

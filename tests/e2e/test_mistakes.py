@@ -111,6 +111,19 @@ def test_a_pattern_that_is_empty_is_told(graftrace, compile):
     assert "-l '' names no function" in done.stderr
 
 
+def test_patterns_are_looked_for_in_the_libraries_too_that_are_traced(graftrace, compile):
+    program = compile(WORDS.replace("return 1", "void *got = malloc(3); free(got); return got != 0")
+                      .replace("int most", "#include <stdlib.h>\nint most", 1), "-O0")
+    assert "1 call," not in graftrace("record", "-l", "malloc", program).stderr
+    told = graftrace("record", "--libs", "-l", "malloc", program).stderr
+    assert "matches no" not in told and "none of" not in told and " 0 calls" not in told
+    told = graftrace("record", "--lib", "libc", "--lib", "libnosuch*", "-l", "mallc", program).stderr
+    assert "--lib 'libnosuch*' matches no library so far" in told and "--lib 'libc'" not in told
+    assert "'mallc' matches no function" in told and "none of the 2 functions" in told
+    assert "none of the 2 functions" in graftrace("record", "--libs", "-n", "*", "-l", "main", program).stderr
+    assert "--threshold TIME" in graftrace("record", "-t", "5us", program, code=2).stderr
+
+
 def test_typing_wrongly_twice_leaves_the_older_recording(graftrace, compile):
     program = compile(WORDS, "-O0")
     graftrace("record", program)
