@@ -372,47 +372,79 @@ static int open_id(struct gt_control_handle *handle, unsigned access, struct gt_
 	return error;
 }
 
-static void say_fields(struct gt_control_handle *handle, const struct gt_event_format *format)
+/* What of the fields is shown: of a raw system call six are one array on Linux. */
+static uint32_t shown_fields(const struct gt_event_format *format)
 {
-	for (uint32_t i = 0; i < format->field_count; i++) {
-		const struct gt_event_field *field = &format->fields[i];
-
-		if (i == 1 && gt_event_call_of(format) == GT_EVENT_RAW_ENTER) {
-			/* Six fields here, one array on Linux. */
-			say(handle,
-			    "\tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n");
-			return;
-		}
-		if (field->is_string || field->count)
-			say(handle, "\tfield:__data_loc %s[] %s;\toffset:%u;\tsize:4;\tsigned:0;\n",
-			    field->is_string ? "char" : field->type, field->name, 8 + 8 * i);
-		else
-			say(handle, "\tfield:%s %s;\toffset:%u;\tsize:%u;\tsigned:%u;\n",
-			    field->type, field->name, 8 + 8 * i, field->bytes, field->is_signed);
-	}
+	return gt_event_call_of(format) == GT_EVENT_RAW_ENTER && format->field_count > 2
+		       ? 2
+		       : format->field_count;
 }
 
-/* A word each behind the common fields, of which a number has its bytes. */
-static int open_format(struct gt_control_handle *handle, unsigned access,
-		       struct gt_message *message)
+static void put_field(const struct gt_event_format *format, uint32_t i, char *line, size_t room)
+{
+	const struct gt_event_field *field = &format->fields[i];
+
+	if (i == 1 && gt_event_call_of(format) == GT_EVENT_RAW_ENTER)
+		gt_format(line, room,
+			  "\tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n");
+	else if (field->is_string || field->count)
+		gt_format(line, room,
+			  "\tfield:__data_loc %s[] %s;\toffset:%u;\tsize:4;\tsigned:0;\n",
+			  field->is_string ? "char" : field->type, field->name, 8 + 8 * i);
+	else
+		gt_format(line, room, "\tfield:%s %s;\toffset:%u;\tsize:%u;\tsigned:%u;\n",
+			  field->type, field->name, 8 + 8 * i, field->bytes, field->is_signed);
+}
+
+/* All before the fields, a line each field, and all behind them. A word each behind the common fields, of which a number
+ * has its bytes. False: there is no such part. */
+static bool put_format_part(const struct gt_event_format *format, uint64_t part, char *line,
+			    size_t room)
+{
+	static const char print[] = "\nprint fmt: ";
+	const uint32_t fields = shown_fields(format);
+	char *end;
+
+	if (part == 0) {
+		gt_format(line, room,
+			  "name: %s\nID: %u\nformat:\n"
+			  "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+			  "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+			  "\tfield:unsigned char "
+			  "common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+			  "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n",
+			  format->name, GT_EVENT_FIRST_ID + format->number);
+	} else if (part <= fields) {
+		put_field(format, (uint32_t)part - 1, line, room);
+	} else if (part == fields + 1) {
+		__builtin_memcpy(line, print, sizeof(print));
+		end = gt_event_put_print_format(format, line + sizeof(print) - 1,
+						room - sizeof(print) - 1);
+		*end++ = '\n';
+		*end = '\0';
+	}
+	return part <= fields + 1;
+}
+
+/* As long as 16 fields of long names make it. */
+#define FORMAT_PART_BYTES 4096
+
+static int64_t read_event_format(struct gt_control_handle *handle, char *buffer, size_t bytes,
+				 struct gt_message *message)
 {
 	struct gt_control_event event;
-	char print[900];
-	int error = event_of(handle, &event, message);
+	char text[FORMAT_PART_BYTES];
+	const int error = event_of(handle, &event, message);
+	size_t given = 0;
 
-	(void)access;
-	if (error != 0)
-		return error;
-	say(handle, "name: %s\nID: %u\nformat:\n", event.format.name,
-	    GT_EVENT_FIRST_ID + event.format.number);
-	say(handle, "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n");
-	say_fields(handle, &event.format);
-	*gt_event_put_print_format(&event.format, print, sizeof(print) - 1) = 0;
-	say(handle, "\nprint fmt: %s\n", print);
-	return 0;
+	while (error == 0 && given < bytes &&
+	       put_format_part(&event.format, handle->line, text, sizeof(text))) {
+		const struct gt_row_line line = { { text } };
+
+		if (!gt_row_give_line(handle, &line, buffer, bytes, &given))
+			break;
+	}
+	return error != 0 ? error : (int64_t)given;
 }
 
 #define LIVE (GT_CONTROL_PROGRAM | GT_CONTROL_KERNEL)
@@ -420,8 +452,7 @@ static int open_format(struct gt_control_handle *handle, unsigned access,
 static const struct gt_control_file event_files[] = {
 	[GT_EVENT_ENABLE] = ROW(NULL, "a line where it happens: 0 or 1", GT_CONTROL_ALL,
 				.open = open_event, .read = gt_row_read_text, .write = write_event),
-	[GT_EVENT_FORMAT] = ROW(NULL, "what is in it", GT_CONTROL_ALL, .open = open_format,
-				.read = gt_row_read_text),
+	[GT_EVENT_FORMAT] = ROW(NULL, "what is in it", GT_CONTROL_ALL, .read = read_event_format),
 	[GT_EVENT_ID] =
 		ROW(NULL, "its number", GT_CONTROL_ALL, .open = open_id, .read = gt_row_read_text),
 	[GT_EVENT_FILTER] =

@@ -121,8 +121,11 @@ int gt_arena_filter_set(struct gt_control_target *target, const char *word, cons
 	}
 	gt_arena_lock(control);
 	error = gt_event_rules_set_filter(&control->rules, word, copy, message);
-	if (error == 0)
+	if (error == 0) {
 		error = gt_arena_rules_arm(control, message);
+		if (error != 0 && gt_event_rules_set_filter(&control->rules, word, NULL, NULL) == 0)
+			gt_arena_rules_arm(control, NULL);
+	}
 	if (error == 0 &&
 	    gt_filter_texts_set(&control->filter_texts, word, filter, bytes, failed) != 0)
 		error = gt_arena_no_memory(message);
@@ -161,8 +164,13 @@ int gt_arena_trigger_set(struct gt_control_target *target, const char *word,
 		return REFUSE(message, GT_ENOTSUP, "this kernel has no thread for that");
 	gt_arena_lock(control);
 	error = gt_event_rules_trigger(&control->rules, word, trigger, remove, message);
-	if (error == 0)
+	if (error == 0) {
 		error = gt_arena_events_patch(control, message);
+		/* One that has no room would leave none to all that come later. */
+		if (error != 0 && !remove &&
+		    gt_event_rules_trigger(&control->rules, word, trigger, true, NULL) == 0)
+			gt_arena_events_patch(control, NULL);
+	}
 	if (error == 0 && !remove) {
 		error = gt_event_rules_fits(&control->rules, word, trigger, message);
 		if (error != 0)

@@ -50,13 +50,14 @@ static bool number_of(const char *text, uint64_t *number)
 	return true;
 }
 
-/* A text that the histogram keeps; "" where there is no room, which a text of this length has. */
+/* A text that the histogram keeps; cut off where there is no room, which gt_hist_parse() refuses at last. */
 char *gt_hist_keep(struct gt_hist *hist, const char *text)
 {
 	char *at = hist->text + hist->used;
 	const size_t room = sizeof(hist->text) - hist->used;
 	const size_t bytes = gt_format(at, room, "%s", text);
 
+	hist->is_full |= bytes >= room - 1;
 	hist->used += bytes < room - 1 ? bytes + 1 : 0;
 	return at;
 }
@@ -580,7 +581,11 @@ int gt_hist_parse(const char *text, size_t bytes, const struct gt_event_format *
 		failed = take_sort(&parser);
 	if (failed == 0 && hist->has_clock && !is_clock(hist->clock))
 		failed = gt_hist_fail(&parser, "Couldn't set trace_clock", hist->clock);
-	return failed != 0 ? failed : gt_hist_finish_actions(&parser);
+	if (failed == 0)
+		failed = gt_hist_finish_actions(&parser);
+	return failed == 0 && hist->is_full
+		       ? gt_hist_fail(&parser, "A histogram's text is too long", "")
+		       : failed;
 }
 
 int64_t gt_hist_find_filter(const char *text, size_t bytes)

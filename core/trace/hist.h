@@ -129,6 +129,7 @@ struct gt_hist {
 	bool is_paused;	  /* words of the text that are no part of the histogram */
 	bool is_continued;
 	bool is_cleared;
+	bool is_full;	   /* while it is parsed: its strings had no room */
 	const char *name;  /* "name=…", NULL */
 	const char *clock; /* "global" unless it says so */
 	size_t used;

@@ -427,6 +427,7 @@ static int finish_trace(struct gt_hist_parser *parser, struct gt_hist_action *ac
 {
 	char *rest = gt_hist_keep(parser->hist, action->parameters), *part;
 	const struct gt_event_format *made = NULL;
+	char shown[GT_HIST_BYTES];
 	int error = 0;
 
 	action->made = action->name;
@@ -440,9 +441,10 @@ static int finish_trace(struct gt_hist_parser *parser, struct gt_hist_action *ac
 	}
 	while (error == 0 && rest != NULL && *rest != '\0' &&
 	       (part = gt_hist_next_part(&rest, ',')) != NULL) {
-		const char *shown = gt_hist_keep(parser->hist, part);
-		const int taken = take_parameter(parser, action, part);
+		int taken;
 
+		gt_format(shown, sizeof(shown), "%s", part);
+		taken = take_parameter(parser, action, part);
 		if (taken >= 0 && made != NULL &&
 		    !fits(&parser->hist->fields[taken], made, action->item_count))
 			return gt_hist_fail(parser,

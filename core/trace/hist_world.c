@@ -111,7 +111,7 @@ int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hi
 		alike = gt_event_rules_alike(rules, hist->foreign[i].system, hist->foreign[i].event,
 					     hist);
 		if (alike == NULL)
-			return GT_EINVAL;
+			return gt_fail(message, GT_EINVAL, "Matching event histogram not found");
 		gt_hist_put_key_text(&alike->hist->hist, keys, sizeof(keys));
 		gt_format(text, sizeof(text), "keys=%s:" GT_HIST_FOREIGN_VARIABLE "%s=%s", keys,
 			  hist->foreign[i].field, hist->foreign[i].field);

@@ -308,6 +308,20 @@ def test_calls_that_are_open_are_a_key(watched):
     assert watched.hists("events/own/told")[0][1]["Hits"] == 4
 
 
+def test_how_long_a_function_takes_is_a_histogram(watched):
+    """By a probe at its entry and one at its return, as between any two events."""
+    for probe in "p:own/called", "r:own/returned":
+        watched.append("dynamic_events", f"{probe} {watched.process.args[-2]}:tell")
+    watched.append("synthetic_events", "tell_ns u64 ns")
+    watched.write("hist:keys=common_pid:t=common_timestamp", "events/own/called")
+    watched.write("hist:keys=common_pid:ns=common_timestamp-$t:onmatch(own.called).tell_ns($ns)", "events/own/returned")
+    watched.write("hist:keys=ns.log2:sort=ns", "events/synthetic/tell_ns")
+    watched.run(5)
+    entries, totals = watched.hists("events/synthetic/tell_ns")[0]
+    assert totals["Hits"] == 5 and totals["Dropped"] == 0
+    assert all(re.fullmatch(r"ns: ~ 2\^\d+ *", key) for key in entries), entries
+
+
 def test_a_snapshot_is_taken_of_the_largest(watched):
     (watched.path / "set_event").write_text("shop:sold\n")
     watched.write("hist:keys=what:c=count:onmax($c).snapshot() if count < 4")

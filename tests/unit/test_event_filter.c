@@ -243,6 +243,10 @@ static void the_pool_gives_room_back(void **state)
 		struct graftrace_event_rules head;
 		char text[1000];
 	} block = { { sizeof(block), 1 }, "" };
+	struct {
+		struct graftrace_event_rules head;
+		char text[2000];
+	} larger = { 0 };
 	struct gt_rule_pool pool;
 
 	(void)state;
@@ -263,6 +267,20 @@ static void the_pool_gives_room_back(void **state)
 	assert_int_equal(gt_rule_pool_put(&pool, 4, &block.head), 0);
 	assert_int_equal(gt_rule_pool_put(&pool, 5, &block.head), GT_ENOSPC);
 	assert_null(gt_rule_pool_get(&pool, 5));
+	/* In a pool that is full each block can be another one, and nothing is lost. */
+	for (uint32_t i = 0; i < 1000; i++) {
+		const uint32_t event = i % 4 == 3 ? 4 : i % 4;
+		sprintf(block.text, "full %u", i);
+		assert_int_equal(gt_rule_pool_put(&pool, event, &block.head), 0);
+		assert_memory_equal(gt_rule_pool_get(&pool, event), &block, sizeof(block));
+	}
+	larger.head = (struct graftrace_event_rules){ sizeof(larger), 1 };
+	assert_int_equal(gt_rule_pool_put(&pool, 1, &larger.head), GT_ENOSPC);
+	assert_string_equal((const char *)(gt_rule_pool_get(&pool, 1) + 1), "full 997");
+	block.head.bytes = 512; /* a smaller one */
+	assert_int_equal(gt_rule_pool_put(&pool, 1, &block.head), 0);
+	assert_memory_equal(gt_rule_pool_get(&pool, 1), &block, 512);
+	assert_string_equal((const char *)(gt_rule_pool_get(&pool, 2) + 1), "full 998");
 	assert_int_equal(gt_rule_pool_put(&pool, 64, &block.head), GT_ENOSPC);
 	free(arena);
 }

@@ -688,6 +688,31 @@ static int finish(void **state)
 	return 0;
 }
 
+/* What is kept of a text has a limit: names that are shown would be others beyond it. */
+static void a_text_whose_names_have_no_room_is_refused(void **state)
+{
+	static const struct gt_event_format format = { .system = "shop", .name = "sold" };
+	static struct gt_hist hist;
+	struct gt_hist_error error;
+	char text[GT_HIST_BYTES] = "keys=common_pid:onmatch(";
+	char *end;
+
+	(void)state;
+	memset(text + strlen(text), 's', 60);
+	strcat(text, ".");
+	memset(text + strlen(text), 'e', 60);
+	strcat(text, ").took($aa");
+	for (int i = 1; i < 10; i++)
+		strcat(text, ",$aa");
+	end = text + strlen(text);
+	strcpy(end, ")");
+	assert_int_equal(gt_hist_parse(text, strlen(text), &format, NULL, &hist, &error), 0);
+	strcpy(end, ",$aa,$aa,$aa,$aa,$aa)");
+	assert_int_equal(gt_hist_parse(text, strlen(text), &format, NULL, &hist, &error),
+			 GT_EINVAL);
+	assert_string_equal(error.text, "A histogram's text is too long");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -708,6 +733,7 @@ int main(void)
 		cmocka_unit_test(actions_are_shown_as_they_were_asked_for),
 		cmocka_unit_test(tables_of_variables_may_be_written_over),
 		cmocka_unit_test(descriptions_of_variables_may_be_written_over),
+		cmocka_unit_test(a_text_whose_names_have_no_room_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, finish);

@@ -545,6 +545,116 @@ static void events_that_come_during_a_recording_are_in_it(void **state)
 	assert_non_null(memmem(data + before, all - before, "how_many", 8));
 }
 
+/* ---- texts that are made to break something ---- */
+
+/* The rules of all events lie in 64 kB: whoever fills them can take them away again, and others do not suffer. */
+static void rules_that_have_no_room_leave_those_there_are(void **state)
+{
+	static char filter[4096];
+	char trigger[1024];
+	int made = 0, error = 0;
+	(void)state;
+	begin_selling();
+	strcpy(filter, "pieces==1");
+	while (strlen(filter) < 450)
+		strcat(filter, "||pieces==1");
+	for (; error == 0 && made < 100; made += error == 0) {
+		snprintf(trigger, sizeof(trigger),
+			 "hist:keys=pieces.buckets=%d:p%d=pieces:size=128 if %s", made + 1, made,
+			 filter);
+		error = append("events/shop/sold/trigger", trigger);
+	}
+	assert_int_equal(error, GT_ENOSPC);
+	assert_true(made > 2);
+	while (strlen(filter) < 4000)
+		strcat(filter, "||pieces==1");
+	error = 0;
+	for (int i = 0; error == 0 && i < 20; i++) {
+		error = put(i % 2 ? "events/shop/sold/filter" : "events/shop/filter", filter);
+	}
+	put("events/shop/sold/filter", "0");
+	/* What is listed is what is there, and it can be taken away, one after the other. */
+	int lines = 0;
+	for (const char *at = get("events/shop/sold/trigger"); (at = strchr(at, '\n')) != NULL;
+	     at++)
+		lines++;
+	assert_int_equal(lines, made);
+	assert_int_equal(append("events/door/locked/trigger", "traceoff:1"), 0);
+	sell(1, "x");
+	assert_int_equal(atoi(strstr(get("events/shop/sold/hist"), "Hits: ") + 6), 1);
+	while (lines-- > 0) {
+		strcpy(trigger, "!");
+		strncat(trigger, get("events/shop/sold/trigger"), sizeof(trigger) - 2);
+		*strstr(trigger, " [") = 0;
+		assert_int_equal(append("events/shop/sold/trigger", trigger), 0);
+	}
+	assert_string_equal(get("events/shop/sold/hist"), "");
+	assert_int_equal(append("events/door/locked/trigger", "!traceoff"), 0);
+}
+
+static void a_format_of_long_names_is_whole(void **state)
+{
+	static char line[512];
+	(void)state;
+	begin_selling();
+	strcpy(line, "long");
+	for (int i = 0; i < 16; i++)
+		sprintf(line + strlen(line), " u8 a_name_of_the_field_no_%c;", 'a' + i);
+	assert_int_equal(append("synthetic_events", line), 0);
+	const char *format = get("events/synthetic/long/format");
+	assert_non_null(strstr(format, "\tfield:u8 a_name_of_the_field_no_p;\toffset:128;\tsize:1;"
+				       "\tsigned:0;\n\nprint fmt: \"a_name_of_the_field_no_a=%"));
+	assert_string_equal(format + strlen(format) - 30, "REC->a_name_of_the_field_no_p\n");
+}
+
+static void long_and_nested_texts_are_refused(void **state)
+{
+	static char text[20000];
+	static const char *const files[] = { "events/shop/sold/trigger", "events/shop/sold/filter",
+					     "synthetic_events", "dynamic_events", "set_event" };
+	(void)state;
+	begin_selling();
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		static const char *const begins[] = { "hist:keys=",
+						      "",
+						      "!",
+						      "s:",
+						      "hist:keys=pieces:a=-(",
+						      "hist:keys=pieces:onmatch(",
+						      "p:" };
+		for (size_t k = 0; k < sizeof(begins) / sizeof(*begins); k++)
+			for (size_t c = 0; c < 5; c++) {
+				strcpy(text, begins[k]);
+				memset(text + strlen(text), "a-(.,"[c], 10000);
+				text[strlen(begins[k]) + 10000] = 0;
+				assert_true(append(files[i], text) < 0);
+			}
+	}
+	sell(1, "x");
+	assert_int_equal(records(), 1);
+}
+
+/* Each is kept as it was typed, and as the variable that it names. */
+static void many_long_parameters_are_taken(void **state)
+{
+	char text[1024] = "hist:keys=what:onmatch(shop.sold).trace(took";
+	(void)state;
+	begin_selling();
+	assert_int_equal(append("synthetic_events",
+				"took u32 a; u32 b; u32 c; u32 d; u32 e; u32 f; u32 g; u32 h; "
+				"u32 i; u32 j; u32 k; u32 l; u32 m; u32 n; u32 o; u32 p"),
+			 0);
+	assert_int_equal(
+		append("events/door/locked/trigger",
+		       "hist:keys=dev:a_variable_v=flags,b_variable_v=flags,c_variable_v=flags"),
+		0);
+	for (int i = 0; i < 16; i++)
+		sprintf(text + strlen(text), ",door.locked.$%c_variable_v", 'a' + i % 3);
+	strcat(text, ")");
+	assert_int_equal(append("events/shop/sold/trigger", text), 0);
+	assert_true(is_in("events/shop/sold/trigger", text + strlen("hist:keys=what:")));
+}
+
 static void a_kernel_without_the_memory_has_no_rules(void **state)
 {
 	struct gt_control_node found;
@@ -580,6 +690,10 @@ int main(void)
 		TEST(a_full_ring_counts_the_events_that_were_made),
 		TEST(a_chain_ends_where_the_stack_does),
 		TEST(events_that_come_during_a_recording_are_in_it),
+		TEST(rules_that_have_no_room_leave_those_there_are),
+		TEST(a_format_of_long_names_is_whole),
+		TEST(long_and_nested_texts_are_refused),
+		TEST(many_long_parameters_are_taken),
 		TEST(a_kernel_without_the_memory_has_no_rules),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
