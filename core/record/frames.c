@@ -37,6 +37,14 @@
 #define BUCKETS_SHIFT 8
 #define BUCKETS	      (1 << BUCKETS_SHIFT)
 
+/* A kernel says which context runs (kernel.c), and a context's bounds and mirror are there from the start:
+ * a slot is on the running one's stack, and there is no other to look for. */
+#ifdef GT_KERNEL
+#define IS_KERNEL true
+#else
+#define IS_KERNEL false
+#endif
+
 /* Suspended contexts by where their stacks stand; guarded by a lock a bucket (below). No walk takes
  * more steps than the bucket has members: a chain that a fork tore may have one member less, never
  * one more (who is put in is counted before, who is taken out after). */
@@ -699,6 +707,10 @@ static void check_slots(struct gt_thread *thread)
 
 void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 {
+	if (IS_KERNEL) {
+		unwind(thread, slot, entering);
+		return;
+	}
 	if (thread->verify)
 		check_slots(thread);
 	if (!stays(thread, slot, entering)) {
@@ -824,6 +836,8 @@ struct gt_frame *gt_frames_find(struct gt_thread *thread, uint64_t slot)
 		if (!is_unset(frame) && frame->slot > slot)
 			break;
 	}
+	if (IS_KERNEL)
+		return NULL;
 	struct gt_context *context = NULL;
 	if (thread->base != thread->context && !is_empty(thread->base) &&
 	    slot >= thread->base->low && slot < thread->base->high) {

@@ -62,6 +62,7 @@ static unsigned acts_at; /* the so-many-th interrupt acts; 0: none does */
 static void (*act)(void);
 static bool is_alone;	  /* no interrupt comes but that one */
 static bool is_other_cpu; /* nor that: another CPU acts */
+static bool is_exception; /* it is one on the stack that runs, which is no context of its own */
 
 /* ---- the port ---- */
 
@@ -251,7 +252,8 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 		return;
 	}
 	interrupts++;
-	gt_kernel_enter(&interrupt_context, rip);
+	if (!is_exception)
+		gt_kernel_enter(&interrupt_context, rip);
 	if (acts)
 		act();
 	if (closing == 1)
@@ -261,7 +263,8 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 		gt_kernel_close(&block);
 	if (acts)
 		closing = 0;
-	gt_kernel_leave();
+	if (!is_exception)
+		gt_kernel_leave();
 	if (acts && act == make_high_new)
 		block.high--;
 }
@@ -825,6 +828,53 @@ static void an_entry_of_each_kind_may_be_interrupted_at_each_instruction(void **
 	check_records();
 }
 
+static void take_traps_on(int flags)
+{
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | flags };
+	assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
+}
+
+/* Of calls of `interrupted` in the thread's own context: how many were recorded, each at its depth. */
+static uint32_t exceptions_recorded(void)
+{
+	struct gt_merge merge;
+	struct gt_source *source;
+	uint32_t entries = 0, returns = 0, depth = 0, in_thread = 0;
+	begin_to_read(&merge);
+	while (gt_merge_next(&merge, &source) > 0) {
+		const struct gt_record *record = &source->record;
+		if (record->kind == GT_RECORD_CONTEXT)
+			in_thread = record->value == thread_context.number;
+		if (!in_thread || record->function != number_of((void *)interrupted))
+			continue;
+		entries += record->kind == GT_RECORD_ENTRY;
+		returns += record->kind == GT_RECORD_RETURN;
+		if (record->kind == GT_RECORD_ENTRY)
+			depth = record->depth;
+		if (record->kind == GT_RECORD_RETURN)
+			assert_int_equal(record->depth, depth);
+	}
+	gt_merge_fini(&merge);
+	assert_int_equal(entries, returns);
+	return entries;
+}
+
+static void an_exception_may_call_at_each_instruction(void **state)
+{
+	const uint32_t before = interrupts, recorded = exceptions_recorded();
+	(void)state;
+	take_traps_on(0);
+	is_exception = true;
+	for (closing = 0; closing < 3; closing++)
+		run_on(&thread_context, run_around, 22);
+	is_exception = false;
+	closing = 0;
+	take_traps_on(SA_ONSTACK);
+	assert_int_equal(exceptions_recorded() - recorded, interrupts - before);
+	assert_true(interrupts - before >= 3 * 54);
+	check_records();
+}
+
 /* Last: there is no way back. */
 static void clocks_may_be_apart(void **state)
 {
@@ -853,6 +903,7 @@ int main(void)
 		cmocka_unit_test(a_sub_buffer_may_end_at_each_instruction),
 		cmocka_unit_test(a_setting_may_be_interrupted_at_each_instruction),
 		cmocka_unit_test(an_entry_of_each_kind_may_be_interrupted_at_each_instruction),
+		cmocka_unit_test(an_exception_may_call_at_each_instruction),
 		cmocka_unit_test(clocks_may_be_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
