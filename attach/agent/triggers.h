@@ -36,7 +36,8 @@ int gt_triggers_add(struct gt_triggers *triggers, const struct gt_trigger *trigg
 		    struct gt_message *message);
 /* GT_ENOENT: there is none with that glob, action and longer_than_ns. */
 int gt_triggers_remove(struct gt_triggers *triggers, const struct gt_trigger *trigger);
-/* The index-th rule, counted down: see gt_session_trigger_get(). GT_ENOENT behind the last. */
+/* The index-th rule, counted down: see gt_session_trigger_get(). Its glob is the rule's own, valid until
+ * that is removed. GT_ENOENT behind the last. */
 int gt_triggers_get(const struct gt_triggers *triggers, uint32_t index, struct gt_trigger *trigger,
 		    bool *spent);
 

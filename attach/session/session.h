@@ -284,8 +284,9 @@ void gt_session_has_room(struct gt_session *session);
  * add: copies the glob. If a trigger with the same glob, action and longer_than_ns exists, its skip
  * and count are replaced. GT_EINVAL: no function matches; GT_ENOSPC: too many functions.
  * remove: the trigger with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
- * get: the index-th. `count` is the number of hits left, for the function of its glob that has most;
- * *spent: none has any left, and count is 0. GT_ENOENT after the last.
+ * get: the index-th; its glob is copied into `glob`, cut to `room`. `count` is the number of hits left,
+ * for the function of its glob that has most; *spent: none has any left, and count is 0. GT_ENOENT
+ * after the last.
  * handler: called for SNAPSHOT, DUMP and STOP by the thread that polls the session, without the lock.
  * With SNAPSHOT and DUMP the traced thread waits meanwhile, half a second at most.
  */
@@ -294,7 +295,7 @@ int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *
 int gt_session_trigger_remove(struct gt_session *session, const struct gt_trigger *trigger,
 			      struct gt_message *message);
 int gt_session_trigger_get(struct gt_session *session, uint32_t index, struct gt_trigger *trigger,
-			   bool *spent);
+			   bool *spent, char *glob, size_t room);
 int gt_session_trigger_handler(struct gt_session *session,
 			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
 			       void *data);

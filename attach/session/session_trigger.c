@@ -9,6 +9,7 @@
 #include "attach/session/session_private.h"
 #include "core/trace/glob.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define ACTIONS_A_SECOND 100
@@ -107,12 +108,16 @@ int gt_session_trigger_remove(struct gt_session *session, const struct gt_trigge
 }
 
 int gt_session_trigger_get(struct gt_session *session, uint32_t index, struct gt_trigger *trigger,
-			   bool *spent)
+			   bool *spent, char *glob, size_t room)
 {
 	int error;
 
 	pthread_mutex_lock(&session->lock);
 	error = gt_triggers_get(&session->triggers, index, trigger, spent);
+	if (!error) { /* the rule's own is freed with it */
+		snprintf(glob, room, "%s", trigger->glob);
+		trigger->glob = glob;
+	}
 	pthread_mutex_unlock(&session->lock);
 	return error;
 }

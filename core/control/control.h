@@ -173,6 +173,17 @@ struct gt_control_command {
 	uint64_t count; /* how often it still acts, GT_ACTION_UNLIMITED */
 };
 
+/* Moves the command's name into `text`, cut to `room`, with a NUL behind it. */
+static inline void gt_control_command_copy(struct gt_control_command *command, char *text,
+					   size_t room)
+{
+	if (command->function_bytes >= room)
+		command->function_bytes = room - 1;
+	__builtin_memcpy(text, command->function, command->function_bytes);
+	text[command->function_bytes] = '\0';
+	command->function = text;
+}
+
 /* Records of a scope, for `stats`: entries + overrun + dropped + read is what was written. */
 struct gt_control_stats {
 	uint64_t entries; /* in the ring */
@@ -282,13 +293,13 @@ struct gt_control_ops {
 
 	/* Functions with commands; with a count (of which remove tells no number) and without are
 	 * two. set: GT_EINVAL no function matches; remove: none has it. read: 0, or GT_ENOENT
-	 * behind the last; the name lives until the list changes. */
+	 * behind the last; the name is copied into `text`, cut to `room`. */
 	int (*command_set)(struct gt_control_target *target,
 			   const struct gt_control_command *command, struct gt_message *message);
 	int (*command_remove)(struct gt_control_target *target,
 			      const struct gt_control_command *command, struct gt_message *message);
 	int (*command_read)(struct gt_control_target *target, uint64_t index,
-			    struct gt_control_command *command);
+			    struct gt_control_command *command, char *text, size_t room);
 
 	/* Threads (and processes) that are traced alone, or not. thread: the index'th, GT_ENOENT
 	 * behind the last. threads_set: all of them at once, count 0: none is listed. */

@@ -40,13 +40,16 @@ static bool make_command(struct gt_control_handle *handle, uint64_t index, struc
 {
 	struct gt_control_target *target = handle->target;
 	struct gt_control_command command;
+	char name[GT_CONTROL_WORD_BYTES];
 	uint64_t count = 0;
 
 	if (handle->file->argument != GT_CONTROL_FILTER || target->ops->command_read == NULL)
 		return false;
-	while (target->ops->command_read(target, count, &command) == 0)
+	while (target->ops->command_read(target, count, &command, name, sizeof(name)) == 0)
 		count++;
-	if (index >= count || target->ops->command_read(target, count - 1 - index, &command) != 0 ||
+	if (index >= count ||
+	    target->ops->command_read(target, count - 1 - index, &command, name, sizeof(name)) !=
+		    0 ||
 	    command.action >= GT_ACTIONS)
 		return false;
 	handle->text_bytes = 0;
@@ -216,8 +219,10 @@ static bool has_command(struct gt_control_target *target, const struct word *wor
 			enum gt_control_action action)
 {
 	struct gt_control_command command;
+	char name[GT_CONTROL_WORD_BYTES];
 
-	for (uint64_t i = 0; target->ops->command_read(target, i, &command) == 0; i++) {
+	for (uint64_t i = 0;
+	     target->ops->command_read(target, i, &command, name, sizeof(name)) == 0; i++) {
 		if (command.action == action && command.function_bytes == word->function_bytes &&
 		    (command.count == GT_ACTION_UNLIMITED) == is_unlimited(word) &&
 		    __builtin_memcmp(command.function, word->function, word->function_bytes) == 0)

@@ -172,34 +172,48 @@ int gt_arena_command_remove(struct gt_control_target *target,
 	return 0;
 }
 
-int gt_arena_command_read(struct gt_control_target *target, uint64_t index,
-			  struct gt_control_command *command)
+/* Each function counts for itself: the most that one has left. */
+static uint64_t most_left(struct gt_arena_control *control, uint32_t rule)
 {
-	struct gt_arena_control *control = gt_arena_self(target);
+	const uint64_t count = control->commands[rule].count;
 	const struct graftrace_trigger *slot;
-	uint32_t rule = 0, at = 0;
-	for (;; rule++) {
-		if (rule == GT_ARENA_COMMANDS)
-			return GT_ENOENT;
-		if (control->commands[rule].glob[0] != '\0' && index-- == 0)
-			break;
-	}
-	const struct gt_arena_command *from = &control->commands[rule];
-	*command = (struct gt_control_command){ .function = from->glob,
-						.function_bytes = gt_row_length(from->glob),
-						.action = from->action,
-						.count = from->count };
-	if (from->count == GT_ACTION_UNLIMITED)
-		return 0;
-	/* each function counts for itself: the most that one has left */
-	command->count = 0;
-	while ((slot = next_slot(control, rule, &at)) != NULL) {
+	uint64_t most = 0;
+	for (uint32_t at = 0; (slot = next_slot(control, rule, &at)) != NULL;) {
 		uint64_t hits =
 			__atomic_load_n(hits_of(control->ring->arena, slot), __ATOMIC_RELAXED);
-		if (hits < from->count && from->count - hits > command->count)
-			command->count = from->count - hits;
+		if (hits < count && count - hits > most)
+			most = count - hits;
 	}
-	return 0;
+	return most;
+}
+
+static uint32_t rule_at(const struct gt_arena_control *control, uint64_t index)
+{
+	uint32_t rule = 0;
+	for (; rule < GT_ARENA_COMMANDS; rule++)
+		if (control->commands[rule].glob[0] != '\0' && index-- == 0)
+			break;
+	return rule;
+}
+
+int gt_arena_command_read(struct gt_control_target *target, uint64_t index,
+			  struct gt_control_command *command, char *text, size_t room)
+{
+	struct gt_arena_control *control = gt_arena_self(target);
+	gt_arena_lock(control);
+	const uint32_t rule = rule_at(control, index);
+	if (rule != GT_ARENA_COMMANDS) {
+		const struct gt_arena_command *from = &control->commands[rule];
+		*command = (struct gt_control_command){ .function = from->glob,
+							.function_bytes = gt_row_length(from->glob),
+							.action = from->action,
+							.count = from->count };
+		gt_control_command_copy(command, text, room);
+		if (from->count != GT_ACTION_UNLIMITED)
+			command->count = most_left(control, rule);
+	}
+	gt_arena_unlock(control);
+	return rule == GT_ARENA_COMMANDS ? GT_ENOENT : 0;
 }
 
 void gt_arena_command_patch(struct gt_arena_control *control)

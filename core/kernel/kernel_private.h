@@ -55,7 +55,7 @@ int gt_arena_command_set(struct gt_control_target *target, const struct gt_contr
 int gt_arena_command_remove(struct gt_control_target *target,
 			    const struct gt_control_command *command, struct gt_message *message);
 int gt_arena_command_read(struct gt_control_target *target, uint64_t index,
-			  struct gt_control_command *command);
+			  struct gt_control_command *command, char *text, size_t room);
 /* What of the entries in control->wanted has commands looks at the table of triggers. */
 void gt_arena_command_patch(struct gt_arena_control *control);
 

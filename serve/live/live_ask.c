@@ -32,15 +32,17 @@ static int widen(struct gt_store *store, struct gt_trace_settings *ask,
 	bool some = ask->lists[GT_LIST_FILTER] != NULL || ask->tracer == GRAFTRACE_TRACER_NOP;
 	struct gt_globs words = { NULL, 0, 0 };
 	struct gt_control_command command;
+	char name[GT_CONTROL_WORD_BYTES];
 	bool added;
 	int error;
 
 	*filter = NULL;
-	if (gt_store_command_read(store, 0, &command) != 0)
+	if (gt_store_command_read(store, 0, &command, name, sizeof(name)) != 0)
 		return 0;
 	added = ask->tracer == GRAFTRACE_TRACER_NOP ||
 		gt_globs_add_all(&words, gt_word_list_words(ask->lists[GT_LIST_FILTER]));
-	for (uint32_t i = 0; added && gt_store_command_read(store, i, &command) == 0; i++) {
+	for (uint32_t i = 0;
+	     added && gt_store_command_read(store, i, &command, name, sizeof(name)) == 0; i++) {
 		added = gt_globs_add(&words, command.function, command.function_bytes, false);
 		if (ask->tracer == GRAFTRACE_TRACER_NOP)
 			ask->tracer = GRAFTRACE_TRACER_FUNCTION;

@@ -70,15 +70,16 @@ int gt_live_command_remove(struct gt_control_target *target,
 
 /* Triggers of `record --stop-when` and of slow calls are not commands: they are skipped. */
 int gt_live_command_read(struct gt_control_target *target, uint64_t index,
-			 struct gt_control_command *command)
+			 struct gt_control_command *command, char *text, size_t room)
 {
 	struct gt_live *live = live_of(target);
 	struct gt_trigger trigger;
 	bool spent;
 
 	if (live->instance != NULL)
-		return gt_live_instance_command_read(live, index, command);
-	for (uint32_t i = 0; gt_session_trigger_get(live->session, i, &trigger, &spent) == 0; i++) {
+		return gt_live_instance_command_read(live, index, command, text, room);
+	for (uint32_t i = 0;
+	     gt_session_trigger_get(live->session, i, &trigger, &spent, text, room) == 0; i++) {
 		uint32_t action = 0;
 
 		while (action < GT_ACTIONS && trigger_actions[action] != trigger.action)

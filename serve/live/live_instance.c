@@ -56,11 +56,11 @@ int gt_live_instance_command(struct gt_live *live, const struct gt_control_comma
 }
 
 int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
-				  struct gt_control_command *command)
+				  struct gt_control_command *command, char *text, size_t room)
 {
 	if (index == 0)
 		gt_live_pull(live); /* updates the counts */
-	return gt_store_command_read(live->instance->store, index, command);
+	return gt_store_command_read(live->instance->store, index, command, text, room);
 }
 
 int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uint32_t *tid)

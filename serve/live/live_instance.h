@@ -56,7 +56,7 @@ void gt_live_release(struct gt_live *live);
 int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
 			     bool remove, struct gt_message *message);
 int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
-				  struct gt_control_command *command);
+				  struct gt_control_command *command, char *text, size_t room);
 int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uint32_t *tid);
 int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t *tids,
 				 uint32_t count, struct gt_message *message);

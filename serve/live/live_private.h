@@ -228,7 +228,7 @@ int gt_live_command_set(struct gt_control_target *target, const struct gt_contro
 int gt_live_command_remove(struct gt_control_target *target,
 			   const struct gt_control_command *command, struct gt_message *message);
 int gt_live_command_read(struct gt_control_target *target, uint64_t index,
-			 struct gt_control_command *command);
+			 struct gt_control_command *command, char *text, size_t room);
 int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		     struct gt_message *message);
 int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buffer, size_t bytes,

@@ -134,12 +134,14 @@ int gt_store_command_remove(struct gt_store *store, const struct gt_control_comm
 }
 
 int gt_store_command_read(struct gt_store *store, uint64_t index,
-			  struct gt_control_command *command)
+			  struct gt_control_command *command, char *text, size_t room)
 {
 	int error;
 
 	pthread_mutex_lock(&store->lock);
 	error = gt_route_command_read(&store->route, index, command);
+	if (error == 0)
+		gt_control_command_copy(command, text, room);
 	pthread_mutex_unlock(&store->lock);
 	return error;
 }

@@ -35,8 +35,9 @@ bool gt_store_is_on(struct gt_store *store, uint64_t *switched);
 /* As the functions gt_route_…; only of a store with a route. */
 int gt_store_command_set(struct gt_store *store, const struct gt_control_command *command);
 int gt_store_command_remove(struct gt_store *store, const struct gt_control_command *command);
+/* Copies the name into `text`, cut to `room`. */
 int gt_store_command_read(struct gt_store *store, uint64_t index,
-			  struct gt_control_command *command);
+			  struct gt_control_command *command, char *text, size_t room);
 int gt_store_set_threads(struct gt_store *store, int which, const uint32_t *tids, uint32_t count);
 /* The commands that were hit, bits of enum gt_control_action, and the CPU of the last hit. The caller
  * carries them out, then calls gt_store_done, then pulls again. */

@@ -343,13 +343,14 @@ static int command_remove(struct gt_control_target *target,
 }
 
 static int command_read(struct gt_control_target *target, uint64_t index,
-			struct gt_control_command *command)
+			struct gt_control_command *command, char *text, size_t room)
 {
 	struct fake_control *fake = fake_of(target);
 
 	if (!fake->has_command || index > 0)
 		return GT_ENOENT;
 	*command = fake->command;
+	gt_control_command_copy(command, text, room);
 	return 0;
 }
 

@@ -277,11 +277,13 @@ int gt_session_trigger_remove(struct gt_session *of, const struct gt_trigger *tr
 }
 
 int gt_session_trigger_get(struct gt_session *of, uint32_t index, struct gt_trigger *trigger,
-			   bool *spent)
+			   bool *spent, char *glob, size_t room)
 {
 	if (index > 0 || of->trigger.glob == NULL)
 		return GT_ENOENT;
 	*trigger = of->trigger;
+	snprintf(glob, room, "%s", of->glob);
+	trigger->glob = glob;
 	*spent = false;
 	return 0;
 }

@@ -509,6 +509,28 @@ static void program_that_cannot_run_is_said(void **state)
 	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
 }
 
+/* Another client may remove a trigger while one looks at it. */
+static void trigger_that_was_read_keeps_its_glob(void **state)
+{
+	const struct gt_trigger work = { .glob = "work", .action = GT_TRIGGER_TRACEOFF };
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_session *session = begin(&options);
+	struct gt_message message = { "" };
+	struct gt_trigger read;
+	char glob[16];
+	bool spent;
+
+	(void)state;
+	poll_for_more(session);
+	assert_int_equal(gt_session_trigger_add(session, &work, &message), 0);
+	assert_int_equal(gt_session_trigger_get(session, 0, &read, &spent, glob, sizeof(glob)), 0);
+	assert_int_equal(gt_session_trigger_remove(session, &work, &message), 0);
+	assert_ptr_equal(read.glob, glob);
+	assert_string_equal(glob, "work");
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -524,6 +546,7 @@ int main(void)
 		cmocka_unit_test(glob_that_matches_nothing_is_refused),
 		cmocka_unit_test(functions_are_listed_with_what_is_traced),
 		cmocka_unit_test(ring_is_read_while_it_is_written),
+		cmocka_unit_test(trigger_that_was_read_keeps_its_glob),
 		cmocka_unit_test(clock_is_the_monotonic_one),
 		cmocka_unit_test(program_that_cannot_run_is_said),
 	};

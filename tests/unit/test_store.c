@@ -358,6 +358,30 @@ static void what_is_overwritten_twice_is_told_once(void **state)
 	fake_free(&fake);
 }
 
+/* Another client may remove a command while one looks at it. */
+static void a_command_that_was_read_keeps_its_name(void **state)
+{
+	const struct gt_control_command alpha = { "alpha", 5, GT_ACTION_TRACEOFF, 3 };
+	const struct gt_control_command beta = { "be", 2, GT_ACTION_TRACEOFF, 3 };
+	struct gt_control_command read;
+	struct gt_store *store;
+	char name[16];
+
+	(void)state;
+	fake_init(&fake);
+	store = routed_store();
+	assert_int_equal(gt_store_command_set(store, &alpha), 0);
+	assert_int_equal(gt_store_command_read(store, 0, &read, name, sizeof(name)), 0);
+	assert_int_equal(gt_store_command_remove(store, &alpha), 0);
+	assert_int_equal(gt_store_command_set(store, &beta), 0);
+	assert_int_equal(read.function_bytes, 5);
+	assert_string_equal(read.function, "alpha");
+	assert_int_equal(gt_store_command_read(store, 0, &read, name, 2), 0);
+	assert_string_equal(read.function, "b");
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +393,7 @@ int main(void)
 		cmocka_unit_test(what_finds_no_room_is_counted_calls_and_their_returns),
 		cmocka_unit_test(all_that_the_source_overwrites_is_told),
 		cmocka_unit_test(what_is_overwritten_twice_is_told_once),
+		cmocka_unit_test(a_command_that_was_read_keeps_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
