@@ -164,6 +164,8 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 					&session->selection,
 					gt_clock_ticks(&session->live.target.clock, 1000000),
 					session->sink, message);
+	if (!error) /* it has not run yet */
+		error = gt_event_rules_check(&session->event_rules, message);
 	if (error) {
 		kill(pid, SIGKILL);
 		while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))
@@ -321,8 +323,6 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 				? gt_session_attach(session, options->pids, options->pid_count,
 						    options->children, message)
 				: start_program(session, options->argv, message);
-	if (!error)
-		error = gt_event_rules_check(&session->event_rules, message);
 	if (error) {
 		session->program.reaped = true; /* nothing runs */
 		gt_session_destroy(session);

@@ -326,6 +326,8 @@ int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t coun
 	}
 	if (!error && children && attach_children(session))
 		error = gt_fail(message, GT_ENOMEM, "no memory for the children");
+	if (!error)
+		error = gt_event_rules_check(&session->event_rules, message);
 	if (error && session->tracees.count)
 		gt_follow_detach_all(session, NULL);
 	return error;

@@ -306,7 +306,8 @@ struct gt_word_list *gt_session_notrace(struct gt_session *session);
 int gt_session_patch_for_tracer(struct gt_session *session, struct gt_message *message);
 
 /* session_attach.c. Attaches to processes, to all or (on error) to none. children: also to their children;
- * those that cannot be attached to are noted (gt_session_note_untraced). Errors as of gt_session_start(). */
+ * those that cannot be attached to are noted (gt_session_note_untraced). Errors as of gt_session_start(),
+ * GT_EINVAL of the rules of events included. */
 int gt_session_attach(struct gt_session *session, const pid_t *pids, size_t count, bool children,
 		      struct gt_message *message);
 /* session.c. Measures the session's clock, and sets the arena's threshold in ticks by it. */

@@ -11,10 +11,12 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "attach/session/session.h"
 #include "port/host/memory.h"
@@ -531,6 +533,70 @@ static void trigger_that_was_read_keeps_its_glob(void **state)
 	assert_int_equal(finish(session), 0);
 }
 
+/* The filter names a field that the event does not have, which is known once the program is. */
+static struct gt_session_options options_that_do_not_fit(char *const argv[])
+{
+	static const char *const probes[] = { "p:unit/worked " TARGET ":work value=%di:s32", NULL };
+	static const char *const events[] = { "unit:worked", NULL };
+	static const char *const filters[] = { "unit:worked", "other > 3", NULL };
+	struct gt_session_options options = options_for(argv);
+
+	options.probes = probes;
+	options.events = events;
+	options.event_filters = filters;
+	return options;
+}
+
+static void program_with_a_filter_that_does_not_fit_is_ended(void **state)
+{
+	struct gt_session_options options = options_that_do_not_fit(ARGV(TARGET, "busy", "1"));
+	struct gt_message message = { "" };
+	struct gt_session *session;
+
+	(void)state;
+	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
+	assert_non_null(strstr(message.text, "other"));
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* there is no child */
+}
+
+/* Whether the process has mapped the recorder's memory. */
+static bool has_agent(pid_t pid)
+{
+	char path[64], line[1024];
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		found |= strstr(line, "memfd:graftrace") != NULL;
+	fclose(file);
+	return found;
+}
+
+static void process_with_a_filter_that_does_not_fit_is_left(void **state)
+{
+	struct gt_session_options options = options_that_do_not_fit(NULL);
+	struct gt_message message = { "" };
+	struct gt_session *session;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		execl(TARGET, TARGET, "busy", "1", NULL);
+		_exit(127);
+	}
+	assert_true(pid > 0);
+	options.pids = &pid;
+	options.pid_count = 1;
+	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
+	assert_non_null(strstr(message.text, "other"));
+	assert_false(has_agent(pid));
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +612,8 @@ int main(void)
 		cmocka_unit_test(glob_that_matches_nothing_is_refused),
 		cmocka_unit_test(functions_are_listed_with_what_is_traced),
 		cmocka_unit_test(ring_is_read_while_it_is_written),
+		cmocka_unit_test(program_with_a_filter_that_does_not_fit_is_ended),
+		cmocka_unit_test(process_with_a_filter_that_does_not_fit_is_left),
 		cmocka_unit_test(trigger_that_was_read_keeps_its_glob),
 		cmocka_unit_test(clock_is_the_monotonic_one),
 		cmocka_unit_test(program_that_cannot_run_is_said),
