@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trace/word_walk.h"
 #include "port/host/memory.h"
 
 #define EVENT_WORDS 64 /* the most of an event: a program's have 32 */
@@ -318,6 +319,20 @@ static void note_overrun(struct gt_route_writer *writer, uint64_t overrun, bool 
 	writer->overrun = overrun;
 }
 
+/* A sub-buffer that is damaged: nobody else tells of the records that it may have had. */
+static void miss(struct gt_route *route, struct gt_route_writer *writer,
+		 const struct graftrace_sub_buffer *bytes, uint32_t words)
+{
+	uint64_t records = gt_words_records(bytes, 0, words);
+
+	if (!gt_route_is_recording(route, writer))
+		return;
+	writer->dropped += records;
+	writer->lost += records;
+	writer->resume = true;
+	writer->counted = false;
+}
+
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,
 		  uint64_t overrun)
@@ -331,7 +346,7 @@ int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 	int error = 0;
 
 	if (copy == NULL)
-		return GT_ENOMEM; /* tried again with the next record */
+		return GT_ENOMEM;
 	memcpy(copy, bytes, sizeof(*copy) + words * 8ull);
 	if (again)
 		gt_decode_extend(decode, copy, words, growing);
@@ -339,6 +354,8 @@ int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		error = gt_decode_feed(decode, copy, words, growing, NULL);
 	if (error != 0) {
 		free(copy);
+		if (error == GT_EFORMAT && !growing)
+			miss(route, writer, bytes, words);
 		return error;
 	}
 	free(writer->copy);

@@ -127,7 +127,8 @@ void gt_route_writer_init(struct gt_route_writer *writer);
 /* Decodes a sub-buffer of the source: the next one, or the last one again with more words. growing:
  * its writer may add more. overrun: how many of the writer's records were overwritten until it was copied,
  * from any beginning; where sub-buffers are missing before it, that many more than before are written
- * as lost. GT_ENOMEM, GT_EFORMAT: nothing of it was decoded. GT_EAGAIN: a command is due (`due`); feed
+ * as lost. GT_ENOMEM: nothing of it was decoded, feed it again. GT_EFORMAT: the same, for good; if it
+ * is closed, its records count as lost. GT_EAGAIN: a command is due (`due`); feed
  * the same sub-buffer again afterwards. */
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,

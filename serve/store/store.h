@@ -64,7 +64,7 @@ void gt_store_set_older(struct gt_store *store, struct gt_store *older);
 /* Changes `overwrite` of gt_store_create. */
 void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
 
-/* Copies the source's new records. GT_ENOMEM: some of them are missing; GT_EAGAIN: a command is due
+/* Copies the source's new records. GT_ENOMEM: some of them come with the next pull; GT_EAGAIN: a command is due
  * (gt_store_due). */
 int gt_store_pull(struct gt_store *store);
 

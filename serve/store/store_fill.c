@@ -227,7 +227,8 @@ static uint64_t overwritten_by_source(struct gt_store *store, uint32_t index)
 	return now.lost[GRAFTRACE_LOST_OVERRUN] - before;
 }
 
-/* Takes the copied sub-buffer over. GT_ENOMEM; GT_EAGAIN: a command is due. */
+/* Takes the copied sub-buffer over. GT_ENOMEM: it has to come again; GT_EAGAIN: so it has, and a command is
+ * due. */
 static int take_copy(struct gt_store *store, uint32_t index, uint32_t words, bool growing)
 {
 	struct gt_store_writer *to = &store->writers[index];
@@ -239,7 +240,7 @@ static int take_copy(struct gt_store *store, uint32_t index, uint32_t words, boo
 	error = gt_route_feed(&store->route, to->route, store->copy, words, growing,
 			      overwritten_by_source(store, index));
 	settle(to);
-	return error == GT_EAGAIN ? error : 0;
+	return error == GT_EFORMAT ? 0 : error; /* the route tells of it */
 }
 
 /* Copies what the writer has from its position on. Errors as take_copy's. */
@@ -247,11 +248,11 @@ static int pull_sub_buffers(struct gt_store *store, uint32_t index)
 {
 	struct gt_store_writer *to = &store->writers[index];
 	const struct graftrace_sub_buffer *copy = store->copy;
-	int error = 0;
 
-	while (error == 0 && to->position < to->writer.next) {
+	while (to->position < to->writer.next) {
 		int64_t words = copy_next(store, index);
 		bool growing;
+		int error;
 
 		if (words < 0) {
 			if (to->position + 1 == to->writer.next)
@@ -263,14 +264,14 @@ static int pull_sub_buffers(struct gt_store *store, uint32_t index)
 		if (growing)
 			words = gt_words_whole(store->copy, (uint32_t)words);
 		error = take_copy(store, index, (uint32_t)words, growing);
-		if (error == GT_EAGAIN)
+		if (error != 0)
 			return error;
 		to->begun = growing ? gt_words_records(copy, 0, (uint32_t)words) : 0;
 		if (growing)
 			break;
 		to->position++;
 	}
-	return error;
+	return 0;
 }
 
 static int pull_writer(struct gt_store *store, uint32_t index)

@@ -358,6 +358,75 @@ static void what_is_overwritten_twice_is_told_once(void **state)
 	fake_free(&fake);
 }
 
+/* A damaged sub-buffer: the records that it may have had are told as lost. */
+static void what_cannot_be_decoded_is_told(void **state)
+{
+	struct gt_store *store;
+	uint64_t given, lost;
+	uint32_t thread;
+
+	(void)state;
+	fake_init(&fake);
+	fake.target.tracer = GRAFTRACE_TRACER_FUNCTION;
+	thread = fake_thread(&fake, 100, "prog", 1000);
+	store = routed_store();
+	write_functions(thread, 3, 0);
+	write_functions(thread, 5, 0);
+	fake.writers[thread]->sub_buffers[1].sub_buffer->magic = 0;
+	write_functions(thread, 3, 0);
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(writer_of(store).lost[GRAFTRACE_LOST_FULL], 5);
+	given = given_and_lost(store, &lost);
+	assert_int_equal(given, 6);
+	assert_int_equal(lost, 5);
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
+/* The linker puts these before the library's (meson.build). */
+static bool no_memory;
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+	return no_memory ? NULL : __real_malloc(bytes);
+}
+
+static void comes_again_when_there_is_memory(struct gt_store *(*make)(void))
+{
+	struct gt_store *store;
+	uint32_t thread;
+
+	fake_init(&fake);
+	fake.target.tracer = GRAFTRACE_TRACER_FUNCTION;
+	thread = fake_thread(&fake, 100, "prog", 1000);
+	store = make();
+	write_functions(thread, 3, 0);
+	assert_int_equal(gt_store_pull(store), 0);
+	write_functions(thread, 5, 0);
+	no_memory = true;
+	assert_int_equal(gt_store_pull(store), GT_ENOMEM);
+	gt_store_consume_source(store);
+	no_memory = false;
+	assert_int_equal(gt_store_pull(store), 0);
+	assert_int_equal(records(store), 8);
+	gt_store_put(store);
+	fake_free(&fake);
+}
+
+static void a_copy_without_memory_is_made_at_the_next_pull(void **state)
+{
+	(void)state;
+	comes_again_when_there_is_memory(whole_store);
+}
+
+static void a_routed_copy_without_memory_is_made_at_the_next_pull(void **state)
+{
+	(void)state;
+	comes_again_when_there_is_memory(routed_store);
+}
+
 /* Another client may remove a command while one looks at it. */
 static void a_command_that_was_read_keeps_its_name(void **state)
 {
@@ -393,6 +462,9 @@ int main(void)
 		cmocka_unit_test(what_finds_no_room_is_counted_calls_and_their_returns),
 		cmocka_unit_test(all_that_the_source_overwrites_is_told),
 		cmocka_unit_test(what_is_overwritten_twice_is_told_once),
+		cmocka_unit_test(what_cannot_be_decoded_is_told),
+		cmocka_unit_test(a_copy_without_memory_is_made_at_the_next_pull),
+		cmocka_unit_test(a_routed_copy_without_memory_is_made_at_the_next_pull),
 		cmocka_unit_test(a_command_that_was_read_keeps_its_name),
 	};
 
