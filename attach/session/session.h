@@ -262,9 +262,13 @@ bool gt_session_has_function(struct gt_session *session, const char *glob);
 /* A number for one more instance, which asks for nothing yet. GT_ENOSPC: there are too many. */
 int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message *message);
 /* Sets all settings of instance `who`. Takes references to the lists. GT_EINVAL: a glob matches no
- * function; the old settings stay. */
+ * function; GT_ENOMEM. Then the old settings stay, after an error of patching the new ones
+ * (gt_session_asked() tells). */
 int gt_session_ask(struct gt_session *session, uint32_t who,
 		   const struct gt_trace_settings *settings, struct gt_message *message);
+/* What instance `who` asks for now, or the top (0); the caller ends it with gt_trace_settings_fini().
+ * After an error of patching these are the new settings. */
+struct gt_trace_settings gt_session_asked(struct gt_session *session, uint32_t who);
 /* Ends an instance: its number can be given again. */
 void gt_session_leave(struct gt_session *session, uint32_t who);
 /* Whether the ring would hold exactly the records that the top asks for if instance `who` had these

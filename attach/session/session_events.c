@@ -196,14 +196,33 @@ int gt_session_events_came(struct gt_session *session, struct gt_message *messag
 	return error;
 }
 
+int gt_session_set_asker_events(struct gt_session *session, struct gt_session_asker *asker,
+				struct gt_word_list *words, bool *changed,
+				struct gt_message *message)
+{
+	struct gt_word_list *before = gt_word_list_hold(asker->settings.lists[GT_LIST_EVENTS]);
+	int error = 0;
+
+	*changed = !gt_word_list_is_same(before, words);
+	if (*changed) {
+		gt_trace_settings_set_list(&asker->settings, GT_LIST_EVENTS, words);
+		error = gt_session_join_events(session, message);
+	}
+	if (error)
+		gt_trace_settings_set_list(&asker->settings, GT_LIST_EVENTS, before);
+	gt_word_list_release(before);
+	return error;
+}
+
 int gt_session_set_events(struct gt_session *session, struct gt_word_list *words,
 			  struct gt_message *message)
 {
+	bool changed;
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	gt_trace_settings_set_list(&session->wanted.askers[0].settings, GT_LIST_EVENTS, words);
-	error = gt_session_join_events(session, message);
+	error = gt_session_set_asker_events(session, gt_session_asker_of(session, 0), words,
+					    &changed, message);
 	if (!error)
 		error = gt_session_select(session, message);
 	pthread_mutex_unlock(&session->lock);

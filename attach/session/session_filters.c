@@ -202,7 +202,7 @@ static int select_differences(struct gt_session *session, const struct differenc
 }
 
 int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_asker *asker,
-				 const struct gt_trace_settings *settings,
+				 const struct gt_trace_settings *settings, bool *taken,
 				 struct gt_message *message)
 {
 	struct gt_trace_settings old = gt_trace_settings_copy(&asker->settings);
@@ -213,7 +213,8 @@ int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_a
 		differences[i] = compare(old.lists[i], settings->lists[i]);
 	for (int i = GT_LIST_FILTER; !error && i <= GT_LIST_GRAPH; i++)
 		error = check_words(session, &differences[i], message);
-	if (!error) {
+	*taken = !error;
+	if (*taken) {
 		for (int i = GT_LIST_FILTER; i <= GT_LIST_GRAPH; i++)
 			gt_trace_settings_set_list(&asker->settings, (enum gt_list)i,
 						   settings->lists[i]);
@@ -227,12 +228,13 @@ int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_a
 int gt_session_set_filters(struct gt_session *session, const struct gt_trace_settings *settings,
 			   struct gt_message *message)
 {
+	bool taken;
 	int error;
 
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
 	error = gt_session_set_asker_filters(session, gt_session_asker_of(session, 0), settings,
-					     message);
+					     &taken, message);
 	if (gt_session_joint_of(session).graph_only !=
 	    (gt_session_settings(session)->graph_only != 0))
 		gt_session_publish(session);

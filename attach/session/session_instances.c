@@ -35,47 +35,45 @@ static void set_values(struct gt_trace_settings *settings, const struct gt_trace
 	settings->threshold_ns = values->threshold_ns;
 }
 
-/* *changed: the asker wants other events than before. */
-static int set_events(struct gt_session *session, struct gt_session_asker *asker,
-		      const struct gt_trace_settings *settings, bool *changed,
-		      struct gt_message *message)
+/* Makes the settings the asker's, and patches for its lists of functions. *events: it wants other events than
+ * before. *taken: they are the asker's now; else the old ones are, as if nobody had asked. */
+static int take(struct gt_session *session, struct gt_session_asker *asker,
+		const struct gt_trace_settings *settings, bool *events, bool *taken,
+		struct gt_message *message)
 {
-	struct gt_word_list **list = &asker->settings.lists[GT_LIST_EVENTS];
-	struct gt_word_list *before = gt_word_list_hold(*list);
-	int error = 0;
+	struct gt_trace_settings old = gt_trace_settings_copy(&asker->settings);
+	int error, refused = 0;
+	bool unused;
 
-	*changed = !gt_word_list_is_same(before, settings->lists[GT_LIST_EVENTS]);
-	if (*changed) {
-		gt_trace_settings_set_list(&asker->settings, GT_LIST_EVENTS,
-					   settings->lists[GT_LIST_EVENTS]);
-		error = gt_session_join_events(session, message);
+	set_values(&asker->settings, settings);
+	error = gt_session_set_asker_filters(session, asker, settings, taken, message);
+	if (*taken)
+		refused = gt_session_set_asker_events(
+			session, asker, settings->lists[GT_LIST_EVENTS], events, message);
+	if (refused) {
+		gt_session_set_asker_filters(session, asker, &old, &unused, NULL);
+		*taken = false;
 	}
-	if (error)
-		gt_trace_settings_set_list(&asker->settings, GT_LIST_EVENTS, before);
-	gt_word_list_release(before);
-	return error;
+	if (!*taken)
+		set_values(&asker->settings, &old);
+	gt_trace_settings_fini(&old);
+	return refused ? refused : error;
 }
 
 int gt_session_ask(struct gt_session *session, uint32_t who,
 		   const struct gt_trace_settings *settings, struct gt_message *message)
 {
 	struct gt_session_asker *asker = gt_session_asker_of(session, who);
-	struct gt_trace_settings old;
-	bool events = false;
+	bool events = false, taken;
 	int error;
 
 	pthread_mutex_lock(&session->lock);
 	gt_session_take_top(session);
-	old = asker->settings;
-	set_values(&asker->settings, settings);
-	error = gt_session_set_asker_filters(session, asker, settings, message);
-	if (!error)
-		error = set_events(session, asker, settings, &events, message);
-	if (error) {
-		set_values(&asker->settings, &old);
-	} else {
+	error = take(session, asker, settings, &events, &taken, message);
+	if (taken) {
 		struct gt_word_list *notrace = gt_session_notrace(session);
 		bool had_others = session->wanted.others != 0;
+		int result;
 
 		__atomic_store_n(&session->wanted.others, gt_session_count_others(session),
 				 __ATOMIC_RELAXED);
@@ -84,13 +82,24 @@ int gt_session_ask(struct gt_session *session, uint32_t who,
 		gt_session_publish(session);
 		if (events || (notrace != NULL && had_others != (session->wanted.others != 0))) {
 			gt_session_update_off(session);
-			error = gt_session_select(session, message);
+			result = gt_session_select(session, error ? NULL : message);
 		} else {
-			error = gt_session_patch_for_tracer(session, message);
+			result = gt_session_patch_for_tracer(session, error ? NULL : message);
 		}
+		error = error ? error : result;
 	}
 	pthread_mutex_unlock(&session->lock);
 	return error;
+}
+
+struct gt_trace_settings gt_session_asked(struct gt_session *session, uint32_t who)
+{
+	struct gt_trace_settings settings;
+
+	pthread_mutex_lock(&session->lock);
+	settings = gt_trace_settings_copy(&gt_session_asker_of(session, who)->settings);
+	pthread_mutex_unlock(&session->lock);
+	return settings;
 }
 
 bool gt_session_top_has_all(struct gt_session *session, uint32_t who,

@@ -280,10 +280,10 @@ void gt_session_publish_threshold(struct gt_session *session);
 char **gt_session_copy_list(const char *const *list);
 void gt_session_free_list(char **list);
 /* Makes the first three lists of `settings` the asker's, takes references to them, and patches all
- * processes if the asker traces. GT_EINVAL: a word matches no function; the old lists stay. Others as
- * of gt_session_select(); then the new lists stay. */
+ * processes if the asker traces. *taken: the new lists are the asker's now. False only with GT_EINVAL:
+ * a word matches no function, and the old lists stay. Other errors as of gt_session_select(). */
 int gt_session_set_asker_filters(struct gt_session *session, struct gt_session_asker *asker,
-				 const struct gt_trace_settings *settings,
+				 const struct gt_trace_settings *settings, bool *taken,
 				 struct gt_message *message);
 /* GT_EINVAL if a word of the list matches no function. */
 int gt_session_check_words(struct gt_session *session, const struct gt_word_list *list,
@@ -294,6 +294,11 @@ int gt_session_check_words(struct gt_session *session, const struct gt_word_list
 int gt_session_select(struct gt_session *session, struct gt_message *message);
 /* session_events.c: the selection's words become those of all askers. GT_ENOMEM: they stay. */
 int gt_session_join_events(struct gt_session *session, struct gt_message *message);
+/* Makes `words` the asker's list of events, takes a reference, and joins the events. *changed: there are
+ * other words than before, and gt_session_select() must follow. GT_ENOMEM: the old list stays. */
+int gt_session_set_asker_events(struct gt_session *session, struct gt_session_asker *asker,
+				struct gt_word_list *words, bool *changed,
+				struct gt_message *message);
 /* Objects were loaded: where a word waits for one of them, its events are recorded from now on. Errors as of
  * gt_session_select(). */
 int gt_session_events_came(struct gt_session *session, struct gt_message *message);

@@ -61,8 +61,25 @@ static int widen(struct gt_store *store, struct gt_trace_settings *ask,
 	return error;
 }
 
+/* After an error of patching the session has the new settings all the same. */
+static bool has_taken(struct gt_session *session, uint32_t who,
+		      const struct gt_trace_settings *settings)
+{
+	struct gt_trace_settings asked = gt_session_asked(session, who);
+	bool taken = asked.tracer == settings->tracer && asked.on == settings->on &&
+		     asked.max_depth == settings->max_depth &&
+		     asked.threshold_ns == settings->threshold_ns;
+
+	for (int i = 0; i < GT_LISTS; i++) /* set_graph_notrace is for us alone */
+		taken &= i == GT_LIST_GRAPH_NOTRACE ||
+			 gt_word_list_is_same(asked.lists[i], settings->lists[i]);
+	gt_trace_settings_fini(&asked);
+	return taken;
+}
+
+/* *taken: the settings are in force, also after an error of patching. */
 static int ask_for_instance(struct gt_live *live, const struct gt_trace_settings *settings,
-			    struct gt_message *message)
+			    bool *taken, struct gt_message *message)
 {
 	struct gt_live *top = live->top;
 	struct gt_live_instance *instance = live->instance;
@@ -73,6 +90,7 @@ static int ask_for_instance(struct gt_live *live, const struct gt_trace_settings
 	bool active = ask.tracer != GRAFTRACE_TRACER_NOP || ask.lists[GT_LIST_EVENTS] != NULL;
 	bool begins = active && !instance->active;
 
+	*taken = false;
 	gt_live_pull_locked(top);
 	if (error == 0 && active && !top->instances.routed &&
 	    !gt_session_top_has_all(top->session, instance->who, &ask))
@@ -86,15 +104,16 @@ static int ask_for_instance(struct gt_live *live, const struct gt_trace_settings
 	if (begins)
 		instance->since = __builtin_ia32_rdtsc();
 	error = gt_session_ask(top->session, instance->who, &ask, message);
+	*taken = error == 0 || has_taken(top->session, instance->who, &ask);
 	gt_word_list_release(filter);
-	if (error != 0)
+	if (!*taken)
 		return error;
 	instance->active = active;
 	want = gt_live_want_of(live, settings);
 	gt_store_want(instance->store, &want);
 	if (!active)
 		gt_store_rest(instance->store);
-	return 0;
+	return error;
 }
 
 int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
@@ -102,11 +121,12 @@ int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
 {
 	struct gt_live *top = live->top;
 	struct gt_trace_settings old;
+	bool taken;
 	int error;
 
 	pthread_mutex_lock(&top->instances.lock);
-	error = ask_for_instance(live, settings, message);
-	if (error == 0) {
+	error = ask_for_instance(live, settings, &taken, message);
+	if (taken) {
 		pthread_mutex_lock(&live->lock);
 		old = live->settings;
 		live->settings = gt_trace_settings_copy(settings);

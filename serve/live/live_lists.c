@@ -553,6 +553,16 @@ static int set_of_top(struct gt_live *live, enum gt_list which, struct gt_word_l
 	}
 }
 
+/* After an error of patching the session has the new list all the same. */
+static bool has_taken(struct gt_live *live, enum gt_list which, const struct gt_word_list *list)
+{
+	struct gt_trace_settings asked = gt_session_asked(live->session, 0);
+	bool taken = gt_word_list_is_same(asked.lists[which], list);
+
+	gt_trace_settings_fini(&asked);
+	return taken;
+}
+
 int gt_live_ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
 			 struct gt_message *message)
 {
@@ -568,14 +578,14 @@ int gt_live_ask_for_list(struct gt_live *live, enum gt_list which, struct gt_wor
 		if (error != 0)
 			return error;
 		error = set_of_top(live, which, list, message);
-		if (error == 0) {
+		if (error == 0 || has_taken(live, which, list)) {
 			pthread_mutex_lock(&live->lock);
 			gt_trace_settings_set_list(&live->settings, which, list);
 			pthread_mutex_unlock(&live->lock);
 		}
 		gt_live_top_end_unlock(live);
 	}
-	if (error == 0)
+	if (live->settings.lists[which] == list)
 		live->change.versions[which]++;
 	return error;
 }

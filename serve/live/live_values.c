@@ -130,10 +130,21 @@ static int set_awake(struct gt_live *live, bool awake, struct gt_message *messag
 	return error;
 }
 
+/* After an error of patching the session has the new tracer all the same. */
+static bool has_taken(struct gt_live *live, enum graftrace_tracer tracer)
+{
+	struct gt_trace_settings asked = gt_session_asked(live->session, 0);
+	bool taken = asked.tracer == tracer;
+
+	gt_trace_settings_fini(&asked);
+	return taken;
+}
+
 /* Carries the change out. */
 static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message)
 {
+	bool taken;
 	int error;
 
 	if (live->instance != NULL) {
@@ -162,8 +173,10 @@ static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value
 		error = gt_session_set_max_graph_depth(live->session, (uint32_t)value);
 	else
 		error = gt_session_set_threshold(live->session, value);
+	taken = which == GT_CONTROL_TRACER &&
+		(error == 0 || has_taken(live, (enum graftrace_tracer)value));
 	pthread_mutex_lock(&live->lock);
-	if (error == 0 && which == GT_CONTROL_TRACER)
+	if (taken)
 		live->settings.tracer = live->view.tracer = (enum graftrace_tracer)value;
 	if (error == 0 && which == GT_CONTROL_MAX_DEPTH)
 		live->settings.max_depth = (uint32_t)value;

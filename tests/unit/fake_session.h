@@ -30,6 +30,8 @@ struct gt_session {
 	bool on;
 	bool gone; /* lists no functions any more */
 	char filter[512];
+	struct gt_trace_settings asked; /* the top's three lists, and its tracer */
+	bool unpatched;			/* a process cannot be patched: changes end with GT_EBUSY */
 	char graph_notrace[64];
 	bool func_stack;
 	uint32_t cleared;
@@ -80,10 +82,15 @@ int gt_session_set_tracing_on(struct gt_session *of, bool on, struct gt_message 
 int gt_session_set_tracer(struct gt_session *of, enum graftrace_tracer tracer,
 			  struct gt_message *why)
 {
-	(void)of;
-	(void)tracer;
 	(void)why;
-	return 0;
+	of->asked.tracer = tracer;
+	return of->unpatched ? GT_EBUSY : 0;
+}
+
+struct gt_trace_settings gt_session_asked(struct gt_session *of, uint32_t who)
+{
+	(void)who;
+	return gt_trace_settings_copy(&of->asked);
 }
 
 int gt_session_set_filters(struct gt_session *of, const struct gt_trace_settings *settings,
@@ -95,12 +102,14 @@ int gt_session_set_filters(struct gt_session *of, const struct gt_trace_settings
 	for (int i = 0; i < 3; i++) {
 		const char *const *word = gt_word_list_words(settings->lists[i]);
 
+		gt_trace_settings_set_list(&of->asked, (enum gt_list)i, settings->lists[i]);
+
 		for (; word != NULL && *word != NULL; word++)
 			strcat(strcat(of->filter, *word), " ");
 		strcat(of->filter, "/");
 	}
 	pthread_mutex_unlock(&of->lock);
-	return 0;
+	return of->unpatched ? GT_EBUSY : 0;
 }
 
 int gt_session_set_graph_notrace(struct gt_session *of, struct gt_word_list *list,

@@ -168,6 +168,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	gt_live_destroy(live);
+	gt_trace_settings_fini(&session.asked);
 	return 0;
 }
 
@@ -445,6 +446,17 @@ static void commands_become_triggers(void **state)
 	assert_null(session.trigger.glob);
 }
 
+/* One process of several cannot be stopped: the others have the new settings. */
+static void what_the_session_took_is_shown_though_it_failed(void **state)
+{
+	(void)state;
+	session.unpatched = true;
+	assert_int_equal(put("set_ftrace_filter", "beta"), GT_EBUSY);
+	assert_string_equal(get("set_ftrace_filter"), "beta\n");
+	assert_int_equal(put("current_tracer", "function"), GT_EBUSY);
+	assert_string_equal(get("current_tracer"), "function\n");
+}
+
 static void pausing_holds_while_the_trace_is_open(void **state)
 {
 	struct gt_control_handle handle;
@@ -695,6 +707,7 @@ int main(void)
 		TEST(what_a_cpus_pipe_has_given_is_in_no_snapshot),
 		TEST(clocks_move_the_time_stamps_only),
 		TEST(commands_become_triggers),
+		TEST(what_the_session_took_is_shown_though_it_failed),
 		TEST(pausing_holds_while_the_trace_is_open),
 		TEST(trace_pipe_has_one_reader_and_holds_the_tracer),
 		TEST(a_trace_stays_the_same_while_the_clock_gets_better),

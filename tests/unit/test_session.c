@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -511,6 +512,91 @@ static void program_that_cannot_run_is_said(void **state)
 	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
 }
 
+/* Another process traces the program, so that it cannot be stopped; ended by end_other(). */
+static pid_t trace_by_another(pid_t pid)
+{
+	int ready[2];
+	pid_t other;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	other = fork();
+	if (other == 0) {
+		if (ptrace(PTRACE_SEIZE, pid, 0, 0) == 0 && write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return other;
+}
+
+static void end_other(pid_t other)
+{
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+}
+
+static bool asks_for(struct gt_session *session, uint32_t who, const char *filter, uint32_t depth)
+{
+	struct gt_trace_settings asked = gt_session_asked(session, who);
+	const struct gt_word_list *list = asked.lists[GT_LIST_FILTER];
+	const bool is_so = list != NULL && list->count == 1 &&
+			   strcmp(list->words[0], filter) == 0 && asked.max_depth == depth;
+
+	gt_trace_settings_fini(&asked);
+	return is_so;
+}
+
+static struct gt_trace_settings instance_settings(const char *filter, uint32_t depth)
+{
+	const char *const words[] = { filter, NULL };
+	struct gt_trace_settings settings = { .tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+					      .on = true,
+					      .max_depth = depth };
+
+	assert_int_equal(
+		gt_word_list_create(&gt_host_memory, words, &settings.lists[GT_LIST_FILTER]), 0);
+	return settings;
+}
+
+static int ask(struct gt_session *session, uint32_t who, const char *filter, uint32_t depth)
+{
+	struct gt_trace_settings settings = instance_settings(filter, depth);
+	struct gt_message message = { "" };
+	const int error = gt_session_ask(session, who, &settings, &message);
+
+	gt_trace_settings_fini(&settings);
+	return error;
+}
+
+static void settings_are_all_new_where_patching_fails(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_session *session = begin(&options);
+	struct gt_message message = { "" };
+	uint32_t who;
+	pid_t other;
+
+	(void)state;
+	poll_for_more(session);
+	assert_int_equal(set_filters(session, GLOBS("work"), NULL, NULL, &message), 0);
+	assert_int_equal(gt_session_join(session, &who, &message), 0);
+	assert_int_equal(ask(session, who, "work", 2), 0);
+	other = trace_by_another(gt_session_pid(session));
+	assert_true(ask(session, who, "outer", 3) < 0);
+	assert_true(asks_for(session, who, "outer", 3));
+	assert_true(set_filters(session, GLOBS("main"), NULL, NULL, &message) < 0);
+	assert_true(asks_for(session, 0, "main", 0));
+	assert_int_equal(ask(session, who, "no_such_*", 4), GT_EINVAL);
+	assert_true(asks_for(session, who, "outer", 3));
+	end_other(other);
+	assert_int_equal(ask(session, who, "work", 1), 0);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
 /* Another client may remove a trigger while one looks at it. */
 static void trigger_that_was_read_keeps_its_glob(void **state)
 {
@@ -614,6 +700,7 @@ int main(void)
 		cmocka_unit_test(ring_is_read_while_it_is_written),
 		cmocka_unit_test(program_with_a_filter_that_does_not_fit_is_ended),
 		cmocka_unit_test(process_with_a_filter_that_does_not_fit_is_left),
+		cmocka_unit_test(settings_are_all_new_where_patching_fails),
 		cmocka_unit_test(trigger_that_was_read_keeps_its_glob),
 		cmocka_unit_test(clock_is_the_monotonic_one),
 		cmocka_unit_test(program_that_cannot_run_is_said),
