@@ -62,15 +62,16 @@ static int return_busy(void *data, const struct gt_frame_place *frame)
 }
 
 /* GT_EAGAIN: a signal has interrupted the agent, and its handler still runs. */
-static int check_handlers(const struct gt_tracee *tracee, uint64_t sp)
+static int check_handlers(const struct gt_tracee *tracee, const struct user_regs_struct *registers)
 {
 	struct gt_maps maps;
 	int error = gt_process_maps(tracee->process.pid, &maps, NULL);
 
 	if (error)
 		return error;
-	error = gt_world_signal_frames(&tracee->process, &maps, sp, is_inside_of, return_busy,
-				       (void *)&tracee->agent);
+	error = gt_world_signal_frames(&tracee->process, &maps,
+				       gt_world_frames_begin(&tracee->process, &maps, registers),
+				       is_inside_of, return_busy, (void *)&tracee->agent);
 	gt_maps_free(&maps);
 	return error;
 }
@@ -99,7 +100,7 @@ static int check_thread(const struct move *move, const struct gt_stopped_threads
 	if (called_out || is_inside(&tracee->agent, registers.rip) ||
 	    (gt_thread_restarts(&registers) && is_inside(&tracee->agent, registers.rip - 2)))
 		return GT_EAGAIN;
-	return check_handlers(tracee, registers.rsp);
+	return check_handlers(tracee, &registers);
 }
 
 /* As fork does. The blocks, then the mark: in between the thread is one that has none yet. */

@@ -52,18 +52,32 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 	}
 }
 
+/* mov $15, %rax; syscall */
+static const uint8_t restorer_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+#define RESTORER_CALL 7 /* where its second instruction begins */
+
 /* Any word may come here: one that points below a stack makes the kernel extend that if it is read.
  */
 static bool is_restorer(const struct gt_process *process, const struct gt_maps *maps,
 			uint64_t address)
 {
-	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	const struct gt_map *map = gt_maps_find(maps, address);
-	uint8_t bytes[sizeof(code)];
+	uint8_t bytes[sizeof(restorer_code)];
 
 	return map != NULL && map->executable &&
 	       gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
-	       memcmp(bytes, code, sizeof(code)) == 0;
+	       memcmp(bytes, restorer_code, sizeof(bytes)) == 0;
+}
+
+uint64_t gt_world_frames_begin(const struct gt_process *process, const struct gt_maps *maps,
+			       const struct user_regs_struct *registers)
+{
+	static const uint32_t stands[] = { 0, RESTORER_CALL, sizeof(restorer_code) };
+
+	for (size_t i = 0; i < sizeof(stands) / sizeof(*stands); i++)
+		if (is_restorer(process, maps, registers->rip - stands[i]))
+			return registers->rsp - sizeof(uint64_t);
+	return registers->rsp;
 }
 
 /* As much of the stack's mapping above `at` as can be read. *count words; NULL: none. */
@@ -191,8 +205,10 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		if (threads->late[i] || gt_thread_registers(threads->tids[i], &registers))
 			continue;
 		if (edits->displaced_count) {
-			error = gt_world_signal_frames(&tracee->process, &maps, registers.rsp,
-						       stands_in_displaced, move_frame, tracee);
+			error = gt_world_signal_frames(
+				&tracee->process, &maps,
+				gt_world_frames_begin(&tracee->process, &maps, &registers),
+				stands_in_displaced, move_frame, tracee);
 			place = moved_rip(edits, &registers);
 			if (place) {
 				registers.rip = place;

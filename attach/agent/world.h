@@ -29,6 +29,14 @@ struct gt_frame_place {
 };
 
 /*
+ * Where the signal frames of a stopped thread begin: at its stack pointer; a word below it while the thread is in the
+ * C library's way back from a handler (to which a killed host's remote call leads, too), for the handler's `ret` has
+ * taken the frame's first word. maps: of now.
+ */
+uint64_t gt_world_frames_begin(const struct gt_process *process, const struct gt_maps *maps,
+			       const struct user_regs_struct *registers);
+
+/*
  * Calls back for each signal frame on the stack that `sp` lies on, upwards from there, and on those
  * stacks that such frames go back to. maps: of now. Returns what the callback returns if it is not
  * 0; GT_ENOMEM.

@@ -466,6 +466,12 @@ static int count_frame(void *data, const struct gt_frame_place *place)
 	return 0;
 }
 
+static int keep_first_frame(void *data, const struct gt_frame_place *place)
+{
+	*(struct gt_frame_place *)data = *place;
+	return 1;
+}
+
 static uint64_t start_of_stack(const struct gt_process *process, uint64_t word)
 {
 	struct gt_message message;
@@ -514,6 +520,51 @@ static void a_stack_that_is_looked_at_does_not_grow(void **state)
 	gt_maps_free(&maps);
 	close(gate[1]);
 	assert_int_equal(end_of(&process), 0);
+}
+
+/* What a thread is on its way back to, by the signal frames that it stands before. */
+static uint64_t goes_back_to(struct gt_process *process)
+{
+	struct user_regs_struct registers;
+	struct gt_maps maps;
+	struct gt_frame_place found = { 0 };
+
+	assert_int_equal(gt_thread_registers(process->pid, &registers), 0);
+	assert_int_equal(gt_process_maps(process->pid, &maps, NULL), 0);
+	gt_world_signal_frames(process, &maps, gt_world_frames_begin(process, &maps, &registers),
+			       wants_any, keep_first_frame, &found);
+	gt_maps_free(&maps);
+	return found.rip;
+}
+
+/* A killed host leaves a thread parked there, and a handler's `ret` leads there. */
+static void a_thread_that_goes_back_from_a_handler_still_has_its_frame(void **state)
+{
+	const uint64_t none[6] = { 0 };
+	struct gt_process process;
+	struct gt_remote remote;
+	int64_t result;
+	uint64_t place;
+	int status;
+
+	(void)state;
+	run(&process, ARGV(TARGET, "busy", "20"));
+	sleep_ms(100); /* the C library is there */
+	assert_int_equal(gt_thread_stop(process.pid, 0, NULL), 0);
+	assert_int_equal(gt_remote_begin(&remote, &process, process.pid, NULL), 0);
+	assert_int_not_equal(remote.frame, 0);
+	assert_int_equal(gt_remote_call(&remote, SYS_getpid, none, &result, NULL), 0);
+	place = goes_back_to(&process);
+	assert_true(place == remote.saved.rip || place == remote.saved.rip - 2);
+	/* The `ret`, and the first of the two instructions that it leads to. */
+	for (int step = 0; step < 2; step++) {
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, process.pid, 0, 0), 0);
+		assert_int_equal(waitpid(process.pid, &status, __WALL), process.pid);
+		assert_true(WIFSTOPPED(status));
+		assert_int_equal(goes_back_to(&process), place);
+	}
+	kill(process.pid, SIGKILL);
+	assert_int_equal(WTERMSIG(end_of(&process)), SIGKILL);
 }
 
 static void a_shadow_stack_is_known_by_the_status_of_a_thread(void **state)
@@ -569,6 +620,7 @@ int main(void)
 		cmocka_unit_test(who_is_stopped_in_a_call_is_continued_by_its_sigcont),
 		cmocka_unit_test(who_is_stopped_in_a_call_stays_stopped),
 		cmocka_unit_test(program_that_ends_while_it_is_stopped_keeps_its_status),
+		cmocka_unit_test(a_thread_that_goes_back_from_a_handler_still_has_its_frame),
 		cmocka_unit_test(a_shadow_stack_is_known_by_the_status_of_a_thread),
 		cmocka_unit_test(a_process_is_kept_from_switching_a_shadow_stack_on),
 	};
