@@ -34,6 +34,7 @@
 #include "read/recording.h"
 #include "read/ring_dump.h"
 #include "cli/running.h"
+#include "cli/thread_names.h"
 #include "read/writer.h"
 #include "serve/door.h"
 #include "serve/http.h"
@@ -56,7 +57,8 @@ struct recording {
 	uint32_t untraced_told; /* gt_session_untraced() */
 	char *program;		/* path of its file */
 	struct gt_file_writer *writer;
-	struct gt_kernel_tracer *kernel; /* NULL: Linux is not recorded */
+	struct gt_thread_names *thread_names; /* NULL: no memory */
+	struct gt_kernel_tracer *kernel;      /* NULL: Linux is not recorded */
 	struct gt_session *session;
 	struct gt_live *live;
 	struct gt_http_server *server;
@@ -142,6 +144,8 @@ static int create_file(struct recording *recording)
 		.pressure = buffer_use,
 		.pressure_data = recording,
 		.goes_on = true,
+		.see_writer = gt_thread_names_see,
+		.see_data = recording->thread_names,
 	};
 
 	drop_empty(options->output);
@@ -497,6 +501,7 @@ static void write_beside(struct recording *recording)
 	gt_session_lock_sink(recording->session);
 	if (recording->kernel != NULL) /* the next call returns its error */
 		gt_kernel_tracer_take(recording->kernel, recording->writer);
+	gt_thread_names_look(recording->thread_names, gt_file_writer_sink(recording->writer), NULL);
 	if (gt_file_writer_flush_old(recording->writer) != 0)
 		error = gt_file_writer_error(recording->writer);
 	gt_session_unlock_sink(recording->session);
@@ -527,6 +532,9 @@ static void follow(struct recording *recording)
 			gt_session_signal(recording->session, signal);
 		}
 		if (state > 0) {
+			if (is_ring(&recording->options))
+				gt_thread_names_look(recording->thread_names, NULL,
+						     gt_session_target(recording->session));
 			write_beside(recording);
 			continue;
 		}
@@ -756,6 +764,7 @@ int gt_cmd_record(int argc, char **argv)
 		code = GT_EXIT_FAILED;
 	}
 	if (code < 0) {
+		recording.thread_names = gt_thread_names_create();
 		code = record(&recording);
 		close_door(&recording);
 		if (recording.server != NULL)
@@ -767,6 +776,7 @@ int gt_cmd_record(int argc, char **argv)
 		gt_session_destroy(recording.session);
 	}
 	gt_record_kernel_end(&recording.kernel, NULL);
+	gt_thread_names_destroy(recording.thread_names);
 	free(recording.program);
 	free(recording.path);
 	gt_record_stop_fini(&recording.stop);

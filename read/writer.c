@@ -84,9 +84,12 @@ static int put_writers(struct gt_file_writer *writer)
 static int sink_writer(void *data, const struct gt_writer *seen)
 {
 	struct gt_file_writer *writer = data;
+	struct gt_writer named = *seen;
 
 	if (writer->output.error)
 		return gt_file_writer_answer(writer);
+	if (writer->see_writer != NULL)
+		writer->see_writer(writer->see_data, &named);
 	if (writer->writer_count == GT_FILE_WRITERS && put_writers(writer) < 0)
 		return gt_file_writer_answer(writer);
 	if (!writer->writer_count && !writer->pending_count)
@@ -100,7 +103,7 @@ static int sink_writer(void *data, const struct gt_writer *seen)
 		.start = seen->start,
 		.end = seen->end,
 	};
-	memcpy(record->comm, seen->comm, sizeof(record->comm));
+	memcpy(record->comm, named.comm, sizeof(record->comm));
 	memcpy(record->lost, seen->lost, sizeof(record->lost));
 	return 0;
 }
@@ -190,6 +193,8 @@ int gt_file_writer_create(const struct gt_file_writer_options *options, struct g
 	writer->goes_on = options->goes_on;
 	writer->ask_pressure = options->pressure;
 	writer->ask_data = options->pressure_data;
+	writer->see_writer = options->see_writer;
+	writer->see_data = options->see_data;
 	writer->clock =
 		(struct graftrace_file_clock){ options->clock.tsc_base, options->clock.ns_base,
 					       options->clock.mult, options->clock.shift, 0 };

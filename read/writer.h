@@ -47,6 +47,9 @@ struct gt_file_writer_options {
 	/* After an error the sink's calls give 0: what comes is counted (gt_file_writer_missed), and
 	 * the caller asks gt_file_writer_error. */
 	bool goes_on;
+	/* Sees each writer before it is written, and may give it another name. NULL: nobody does. */
+	void (*see_writer)(void *data, struct gt_writer *writer);
+	void *see_data;
 };
 
 /* Creates the file and writes its first block (the system's and the processor's names and the

@@ -33,6 +33,8 @@ struct gt_file_writer {
 	atomic_uint pressure; /* by gt_file_writer_set_pressure */
 	unsigned (*ask_pressure)(void *data);
 	void *ask_data;
+	void (*see_writer)(void *data, struct gt_writer *writer); /* from the options */
+	void *see_data;
 	struct graftrace_file_clock clock;
 	uint64_t sub_buffers;
 	uint32_t functions;

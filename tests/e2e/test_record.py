@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """graftrace record: the program's life is its own, and what is said about the recording is true."""
 
+import json
 import os
 import pty
 import re
@@ -525,3 +526,37 @@ def test_what_options_say_stands_in_the_control_files(graftrace, compile):
                        ("options/overwrite", "1\n"), ("options/function-fork", "0\n")):
         assert mounted.read(file) == text, file
     mounted.end_anyhow()
+
+
+NAMED = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <unistd.h>
+void __attribute__((noinline)) work(void) { usleep(1000); }
+static void *named(void *name)
+{
+    pthread_setname_np(pthread_self(), name);
+    for (int i = 0; i < 400; i++)
+        work();
+    return NULL;
+}
+int main(void)
+{
+    pthread_t one, other;
+    pthread_create(&one, NULL, named, "db-worker");
+    pthread_create(&other, NULL, named, "a-front-end-one");
+    pthread_join(one, NULL);
+    pthread_join(other, NULL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", [[], ["--overwrite"], ["--no-switch-events"]])
+def test_threads_have_the_names_that_they_gave_themselves(graftrace, compile, how):
+    """The first call of each comes before its name."""
+    graftrace("record", *how, compile(NAMED, "-O1", "-pthread"))
+    rows = json.loads(graftrace("report", "--by", "thread", "--format", "json").stdout)["rows"]
+    assert {row["thread"].rpartition("-")[0] for row in rows} >= {"a-front-end-one", "db-worker"}
+    calls = graftrace("export", "--to", "csv", "-q", "-o", "-").stdout
+    assert calls.count(",db-worker,") >= 400 and calls.count(",a-front-end-one,") >= 400
