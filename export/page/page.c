@@ -404,11 +404,28 @@ static void finish_sums(struct gt_page *page)
 	}
 }
 
+/* Returns what threads count as lost. Records tell of it only where others came after it: what a full ring lost
+ * up to now stands in the counts alone. */
+static uint64_t count_lost(struct gt_target *target)
+{
+	uint32_t count = target->ring->writer_count(target);
+	struct gt_writer writer;
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (target->ring->writer(target, i, &writer) == 0)
+			lost += graftrace_lost_calls(writer.lost);
+	return lost;
+}
+
 int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report)
 {
+	uint64_t lost = count_lost(page->options.target);
 	int error = gt_page_helper_end(page);
 
 	page->report = *report;
+	if (lost > report->lost)
+		page->report.lost = lost;
 	if (error == 0) {
 		finish_sums(page);
 		gt_page_sort_values(page);

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import subprocess
+import time
 import urllib.request
 from collections import defaultdict
 
@@ -388,6 +389,37 @@ def test_the_recording_is_read_while_the_page_is_on_its_way(graftrace, recorded)
         assert looks == 1
     finally:
         process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+FULL = """
+#include <unistd.h>
+static volatile unsigned sink;
+void __attribute__((noinline)) leaf(void) { sink++; }
+int main(void)
+{
+    for (int i = 0; i < 3000000; i++)
+        leaf();
+    char end;
+    return write(1, "done\\n", 5) != 5 || read(0, &end, 1) != 0;
+}
+"""
+
+
+def test_what_a_full_ring_loses_is_told_though_no_record_comes_after_it(graftrace, compile):
+    program = compile(FULL, "-O1")
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "-b", "1M", program, stdin=subprocess.PIPE)
+    try:
+        url = line_with(process.stderr, r"http://127\.0\.0\.1:\d+/")[0]
+        assert process.stdout.readline() == "done\n"
+        ask = lambda what: json.loads(urllib.request.urlopen(f"{url}api/{what}").read())
+        urllib.request.urlopen(url).read()
+        end = time.monotonic() + 60
+        while "program" not in (seen := ask("overview")):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert seen["lost"] > 1000000 and seen["lost"] + seen["calls"] == 3000001
+    finally:
         process.communicate(timeout=20)
 
 
