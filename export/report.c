@@ -315,6 +315,22 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		row->self_upper_bound++;
 }
 
+/* A call of a thread that is open at the end has no time, but the calls in it have: the thread's total is of
+ * those that no returned call is around. The decoder counts an open callee's time up to now, too. */
+static void take_open(struct collector *c, uint32_t at, const struct gt_record *record)
+{
+	bool is_caller = c->open_callee.depth == record->depth + 1 &&
+			 c->open_callee.context == record->context;
+	uint64_t callee = is_caller ? c->open_callee.ticks : 0;
+
+	c->open_callee.depth = record->depth;
+	c->open_callee.context = record->context;
+	c->open_callee.ticks = record->clock > record->start ? record->clock - record->start : 0;
+	if ((c->by == GT_REPORT_THREAD || c->by == GT_REPORT_PROCESS) && !c->picks &&
+	    !c->decode->kernel && record->mark & MARK_COUNTED && record->children > callee)
+		add_ticks(&c->rows[at].total, record->children - callee);
+}
+
 static void take_other(struct collector *c, const struct gt_record *record)
 {
 	uint32_t at;
@@ -327,6 +343,8 @@ static void take_other(struct collector *c, const struct gt_record *record)
 		if (c->out_of_memory)
 			break;
 		count_closed(c, at, record->mark);
+		if (record->kind == GT_RECORD_OPEN)
+			take_open(c, at, record);
 		if (!(record->flags & GT_RECORD_ENTRY_SEEN) && is_counted_here(c, record)) {
 			c->rows[at].entered++;
 			c->unseen += record->start >= c->began;
@@ -496,6 +514,7 @@ static void take_writer(struct collector *c, uint32_t index, const struct gt_wri
 	c->tid = writer->tid;
 	c->slept = 0;
 	c->first = c->last = c->covered = 0;
+	c->open_callee = (struct open_callee){ 0 };
 	c->off_cpu = (struct gt_off_cpu_follow){ 0 };
 	c->process_began = 0;
 	gt_levels_fini(&c->ended);

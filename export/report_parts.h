@@ -63,6 +63,12 @@ struct open_calls {
 	bool begun; /* the wanted time has */
 };
 
+/* The call that was found open last, at the end of a writer. */
+struct open_callee {
+	uint32_t depth, context;
+	uint64_t ticks; /* since its entry */
+};
+
 struct collector {
 	struct gt_target *target;
 	const struct gt_report_options *options;
@@ -101,6 +107,7 @@ struct collector {
 	uint64_t last;	  /* … and of the last one */
 	uint64_t covered; /* self times of its calls */
 	struct gt_levels ended; /* its calls that are told at their ends only */
+	struct open_callee open_callee;
 	uint64_t span, outside; /* of all writers whose records are there from the start */
 	bool incomplete;	/* records of this writer are missing */
 	bool kernel;

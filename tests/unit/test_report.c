@@ -84,6 +84,30 @@ static void times_are_those_of_the_calls(void **state)
 	assert_string_equal(r->object, "/usr/bin/prog");
 }
 
+static void total_of_a_thread_has_the_calls_in_open_ones(void **state)
+{
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	builder_entry(b, 1, 10);
+	builder_entry(b, 2, 10);
+	builder_entry(b, 3, 20);
+	builder_return(b, 3, 30);
+	builder_return(b, 2, 40);
+	builder_entry(b, 4, 10);
+	builder_entry(b, 2, 10);
+	builder_return(b, 2, 50);
+	builder_entry(b, 5, 10);
+	builder_entry(b, 2, 10);
+	builder_return(b, 2, 5);
+	builder_close(b);
+	make(GT_REPORT_THREAD);
+	assert_int_equal(report->row_count, 1);
+	assert_int_equal(report->rows[0].not_returned, 3);
+	assert_int_equal(report->rows[0].total, (20 + 30 + 40) + 50 + 5);
+	assert_int_equal(report->rows[0].self, (20 + 30 + 40) + 50 + 5);
+}
+
 static void average_of_one_call_is_that_call(void **state)
 {
 	(void)state;
@@ -559,6 +583,7 @@ int main(void)
 		TEST(a_thread_a_caller_or_a_length_can_be_picked),
 		TEST(a_window_has_each_call_with_its_part_of_it),
 		TEST(durations_are_spread_over_powers_of_two),
+		TEST(total_of_a_thread_has_the_calls_in_open_ones),
 		TEST(average_of_one_call_is_that_call),
 		TEST(recursion_counts_its_outermost_call_once),
 		TEST(recursion_into_a_call_open_before_the_recording_is_known),
