@@ -30,11 +30,12 @@ struct gt_access {
  */
 int gt_access_init(struct gt_access *access, const char *users, const char *token_file,
 		   struct gt_message *message);
+/* Frees the users. */
 void gt_access_fini(struct gt_access *access);
 
-/* Unchanged after gt_access_init, so any thread may ask. */
+/* Whether that client may. Unchanged after gt_access_init, so any thread may ask; no lock, no error. */
 bool gt_access_allows_peer(const struct gt_access *access, const struct gt_peer *peer);
-/* Compares in constant time. */
+/* Whether it is the token; false if there is none. Compares in constant time. From any thread. */
 bool gt_access_allows_token(const struct gt_access *access, const char *token, size_t bytes);
 
 /* Whether users other than this one and root may connect: then the socket must admit them. */

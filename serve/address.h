@@ -21,7 +21,7 @@ struct gt_address {
 };
 
 /* ADDRESS:PORT, [ADDRESS]:PORT, ADDRESS, :PORT or PORT; what is missing is 127.0.0.1 and 9090. Or
- * unix:PATH. 0 or GT_EINVAL. */
+ * unix:PATH. 0, or GT_EINVAL with the message. */
 int gt_address_parse(const char *text, struct gt_address *address, struct gt_message *message);
 
 /*
@@ -34,7 +34,7 @@ int gt_address_parse(const char *text, struct gt_address *address, struct gt_mes
 int gt_address_listen(struct gt_address *address, bool others, char bound[GT_ADDRESS_BYTES + 8],
 		      bool *any, struct gt_message *message);
 
-/* Takes the Unix socket's file away, if it is still the one that was made. */
+/* Takes the Unix socket's file away, if it is still the one that was made; nothing else. No errors. */
 void gt_address_leave(const struct gt_address *address);
 
 #endif

@@ -27,16 +27,17 @@ struct gt_door;
 
 /*
  * Opens the socket for the program `pid`, and starts a thread that serves it, with one more for each
- * client. target: makes the control files; called for the first client, until it succeeds once, from a client's thread.
- * Its *control must be callable from any thread, and live until gt_door_close. GT_EPERM: the folder is
- * not safe; GT_EIO, GT_ENOMEM.
+ * client. target: makes the control files; called for the first client, until it succeeds once, from a
+ * client's thread. Its *control must be callable from any thread, and live until gt_door_close.
+ * GT_EPERM: the folder is not safe; GT_EIO, GT_ENOMEM.
  */
 int gt_door_open(pid_t pid,
 		 int (*target)(void *data, struct gt_control_target **control,
 			       struct gt_message *message),
 		 void *data, struct gt_door **door, struct gt_message *message);
 
-/* Disconnects the clients, waits for their threads, removes the socket and frees. */
+/* Disconnects the clients, waits for their threads, removes the socket and frees. Not from a client's
+ * thread, and with no lock held that the control files take. */
 void gt_door_close(struct gt_door *door);
 
 /* For clients: */

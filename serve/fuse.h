@@ -43,11 +43,12 @@ int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse,
 int gt_fuse_start(struct gt_fuse *fuse, struct gt_control_target *control,
 		  struct gt_message *message);
 
-/* Has the directory been unmounted by another process? From any thread. */
+/* Has the directory been unmounted by another process? From any thread; no lock. */
 bool gt_fuse_is_gone(const struct gt_fuse *fuse);
 
 /* Unmounts, ends the threads and frees. Readers of files that wait have grace_ms to reach the end of the
- * trace, which exists once the target has ended. Files that are still open then return ENOTCONN. */
+ * trace, which exists once the target has ended. Files that are still open then return ENOTCONN. Also
+ * if it was never started. Not from its threads, and with no lock held that the control files take. */
 void gt_fuse_close(struct gt_fuse *fuse, unsigned grace_ms);
 
 #endif

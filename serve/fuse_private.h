@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What fuse.c (the mount and its threads), fuse_nodes.c (names), fuse_requests.c (what the kernel
- * asks), fuse_owners.c (changed owners and modes) and fuse_files.c (open files) share. */
+ * asks), fuse_owners.c (changed owners and modes) and fuse_files.c (open files) share.
+ *
+ * The receiving thread takes requests in, the working thread carries them out. Functions of nodes and of
+ * owners lock themselves and may be called from both. */
 #ifndef GT_SERVE_FUSE_PRIVATE_H
 #define GT_SERVE_FUSE_PRIVATE_H
 
@@ -30,12 +33,14 @@ struct gt_fuse_nodes {
 	size_t head_count;
 };
 
+/* 0 or GT_ENOMEM. */
 int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes);
 void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes);
 /* NULL: no such number. It stays until the number is forgotten. */
 const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 /* The number of a path, counted as looked up once more; 0: no memory. */
 fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path);
+/* Takes that many look-ups back; the last one frees the number. */
 void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups);
 
 /* A file was opened for reading (1), or such a one closed (-1). */
@@ -152,12 +157,13 @@ void gt_fuse_owners_forget(struct gt_fuse_owners *owners, const char *folder);
 void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
 		      const char *path, struct stat *state);
 
-/* Linux's errno (positive) for an error. */
+/* Linux's errno (positive) for an enum gt_error. */
 int gt_fuse_errno(int64_t error);
 
 /* Lets splice() and sendfile() read the file; see fuse_files.c. From both threads. */
 void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number);
 
+/* The working thread's: */
 /* Carries a job out and answers. false: it has to wait, and nothing was answered. */
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);
 /* Closes what is still open when nobody asks any more. */
@@ -165,12 +171,13 @@ void gt_fuse_close_files(struct gt_fuse *fuse);
 /* Tells those who poll files that have more now. */
 void gt_fuse_look_polled(struct gt_fuse *fuse);
 
-/* true: the caller has to answer it; nobody has yet. */
+/* true: the caller has to answer it; nobody has yet. From both threads; takes fuse->lock. */
 bool gt_fuse_claim(struct gt_fuse_job *job);
 
-/* Takes the job, and its data, over. From the receiving thread. */
+/* Takes the job, and its data, over. From the receiving thread; takes fuse->lock. */
 void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job);
-/* An all-zero job with room for data, or NULL; then the request was answered. */
+/* An all-zero job with room for data, or NULL: no memory; then the request was answered. From the receiving
+ * thread. */
 struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work work,
 				     fuse_req_t request, struct fuse_file_info *info,
 				     size_t data_bytes);

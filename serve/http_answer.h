@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers, with the headers that every answer of the server has. All return MHD_YES or MHD_NO. */
+/* Answers, with the headers that every answer of the server has. All that
+ * send return MHD_YES, or MHD_NO: the connection is to be closed. From the connection's thread; texts are
+ * copied. */
 #ifndef GT_SERVE_HTTP_ANSWER_H
 #define GT_SERVE_HTTP_ANSWER_H
 

@@ -29,18 +29,24 @@ struct gt_http_limits {
 struct gt_http_clients;
 struct gt_http_client;
 
+/* From any thread, but where it is said otherwise; they lock themselves. */
+
 /* NULL: no memory, or no thread. Ends connections by shutdown() from a thread of its own. */
 struct gt_http_clients *gt_http_clients_create(const struct gt_http_limits *limits);
-/* All clients have been removed. */
+/* Ends the thread and frees. All clients must have been removed. */
 void gt_http_clients_destroy(struct gt_http_clients *clients);
 
-/* A connection was accepted. `socket` stays open until it is removed. NULL: no memory. */
+/* A connection was accepted. `socket` stays open until it is removed. NULL: no memory.
+ * From any thread. */
 struct gt_http_client *gt_http_clients_add(struct gt_http_clients *clients, int socket);
+/* Frees the client; its socket is closed by the caller afterwards. */
 void gt_http_clients_remove(struct gt_http_clients *clients, struct gt_http_client *client);
 
 /* The following from the connection's thread. */
+/* Its request has come so far: the deadline of that phase begins. */
 void gt_http_client_enter(struct gt_http_clients *clients, struct gt_http_client *client,
 			  enum gt_http_phase phase);
+/* Whose it is; valid until it is removed. */
 const struct gt_peer *gt_http_client_peer(const struct gt_http_client *client);
 /* It was one too many, and all others had whole requests. */
 bool gt_http_client_is_refused(const struct gt_http_client *client);

@@ -30,7 +30,7 @@ struct gt_page_source {
 /* Makes a server; copies *source. Nothing is read yet. GT_ENOMEM. */
 int gt_page_server_create(const struct gt_page_source *source, struct gt_page_server **server,
 			  struct gt_message *message);
-/* Stops the reading and frees. No request may be under way. */
+/* Stops the reading, waits for its thread and frees. No request may be under way. */
 void gt_page_server_destroy(struct gt_page_server *server);
 
 /* Is this path the page's, or one of its questions'? */

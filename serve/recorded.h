@@ -12,13 +12,14 @@
 struct gt_recorded;
 
 /* Makes the files. The recording must outlive them, and no other code may use it meanwhile.
- * GT_ENOMEM. */
+ * GT_ENOMEM; *recorded is not set then. */
 int gt_recorded_create(struct gt_recording *recording, struct gt_recorded **recorded,
 		       struct gt_message *message);
 
+/* Never NULL; valid until gt_recorded_destroy. */
 struct gt_control_target *gt_recorded_control(struct gt_recorded *recorded);
 
-/* Frees it. No handle of its files may be open. */
+/* Frees it. No other thread uses it any more. No handle of its files may be open. */
 void gt_recorded_destroy(struct gt_recorded *recorded);
 
 #endif

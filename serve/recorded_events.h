@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The events with fields of a recording, each once, however many places (and numbers) it has. */
+/* The events with fields of a recording, each once, however many places (and numbers) it has. Unchanged
+ * between init and fini: any thread may ask, without a lock. */
 #ifndef GT_SERVE_RECORDED_EVENTS_H
 #define GT_SERVE_RECORDED_EVENTS_H
 
@@ -16,7 +17,7 @@ struct gt_recorded_events {
 	struct gt_control_group group;
 };
 
-/* GT_ENOMEM. The strings stay the recording's. */
+/* GT_ENOMEM. The strings stay the recording's, which must outlive the events. */
 int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recording *recording);
 void gt_recorded_events_fini(struct gt_recorded_events *events);
 

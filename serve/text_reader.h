@@ -2,7 +2,7 @@
 /*
  * The text of a target for the files `trace` and `trace_pipe`: core/text/text.h with memory from the
  * heap. A reader is used by one thread at a time. Several threads may have readers of one target if its
- * operations allow that.
+ * operations allow that. No function takes a lock of its own; the target's operations may.
  */
 #ifndef GT_SERVE_TEXT_READER_H
 #define GT_SERVE_TEXT_READER_H
@@ -32,7 +32,8 @@ struct gt_text_look {
 };
 
 /* Opens a reader. consume: given records are consumed, and at the end of the present records reading is
- * GT_EAGAIN until gt_text_reader_finish. GT_ENOMEM. */
+ * GT_EAGAIN until gt_text_reader_finish. The target must outlive the reader; *look is copied.
+ * GT_ENOMEM. */
 int gt_text_reader_open(struct gt_target *target, const struct gt_text_look *look, bool consume,
 			struct gt_text_reader **reader, struct gt_message *message);
 
@@ -80,6 +81,7 @@ uint64_t gt_text_reader_switches_given(const struct gt_text_reader *reader);
 /* Tells that the target has ended: a consuming reader comes to an end. */
 void gt_text_reader_finish(struct gt_text_reader *reader);
 
+/* Frees it. Not NULL. */
 void gt_text_reader_close(struct gt_text_reader *reader);
 
 #endif

@@ -129,34 +129,47 @@ struct gt_tracee {
 	struct gt_edits edits; /* of the change under way */
 };
 
-/* Puts the agent in at the exec stop, and patches what is mapped. The thread stays stopped. sink:
- * told of objects and functions; may be NULL. GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC: the message says
- * why; the program can run on without. */
+/*
+ * All functions: with the session's lock held; a tracee is used by one thread at a time. Those that stop
+ * threads are called within gt_tracer_run(), or call it themselves, as their comment says. `message` is
+ * set with each error.
+ */
+
+/* Puts the agent in at the exec stop, and patches what is mapped; the calling thread traces thread
+ * `tid`, which stays stopped, and has set tracee->process. sink: told of objects and functions; may be
+ * NULL. GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC: the message says why; the program can run on without. GT_EIO,
+ * GT_EGONE, an error of the sink. */
 int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
 		    struct gt_catalog *catalog, const struct gt_selection *selection,
 		    uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
 
 /*
  * The same for a process that runs, and is open (tracee->process): everything is planned and prepared
- * while it does; then all its threads are stopped, for little more than the writing of jumps. On an error
- * it is as it was.
+ * while it does; then all its threads are stopped, for little more than the writing of jumps. Within
+ * gt_tracer_run(). On an error the agent, or a part of it, may be in (tracee->has_agent): the caller takes it
+ * out by gt_detach_process().
  * GT_EGONE: it has ended; GT_EBUSY: a thread cannot be stopped; GT_EAGAIN: it has executed another
- * program meanwhile; GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC.
+ * program meanwhile; GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC, GT_EIO, an error of the sink.
  */
 int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 		     struct gt_catalog *catalog, const struct gt_selection *selection,
 		     uint64_t tsc_per_ms, const struct gt_sink *sink, struct gt_message *message);
 
-/* Looks for loaded and unloaded objects. tid: a thread that waits for the answer to the letter
- * `slot` with that ticket; it is stopped for as long as something has to be mapped or patched. */
+/* Looks for loaded and unloaded objects. tid: a thread that waits for the answer to the letter `slot`
+ * with that ticket; it is stopped for as long as something has to be mapped or patched, and the caller
+ * answers the letter. Calls gt_tracer_run() itself. 0, also without agent; errors as of
+ * gt_tracee_begin(). */
 int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, uint32_t slot, uint32_t ticket,
 		      struct gt_catalog *catalog, const struct gt_selection *selection,
 		      const struct gt_sink *sink, struct gt_message *message);
 
-/* Makes the prepared edits, with the world stopped meanwhile (attach/agent/world.c). */
+/* Makes the prepared edits, with the world stopped meanwhile (attach/agent/world.c). Within gt_tracer_run().
+ * GT_EBUSY: a thread cannot be stopped; GT_EGONE; GT_EAGAIN: it has executed another program; GT_EIO. */
 int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message);
 
-/* Makes the patches what the selection says, with the world stopped meanwhile. */
+/* Makes the patches what the selection says, with the world stopped meanwhile. Calls gt_tracer_run()
+ * itself. 0, also without agent or where the process is ending; errors as of gt_tracee_apply(),
+ * GT_ENOMEM. */
 int gt_tracee_select(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		     const struct gt_selection *selection, struct gt_message *message);
 
@@ -164,13 +177,15 @@ int gt_tracee_select(struct gt_tracee *tracee, struct gt_catalog *catalog,
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
 			   const char *const *words, size_t count, struct gt_message *message);
 
-/* A forked child: the same agent, regions, objects. child: not opened yet. */
+/* A forked child: the same agent, regions, objects. child: filled in, with its process, which is
+ * opened here. GT_EGONE, GT_EPERM, GT_EIO, GT_ENOMEM. */
 int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,
 		   struct gt_message *message);
 
 /* Forgets objects and regions, before the agent is put into a new image. */
 void gt_tracee_forget(struct gt_tracee *tracee);
 
+/* Frees what is known and closes the process, to which nothing is done. */
 void gt_tracee_fini(struct gt_tracee *tracee);
 
 /* Whether function `index` is one that can be traced under the selection's rules of what counts. */

@@ -4,7 +4,7 @@
  * sink. Everything read here was written by the target and is checked; a broken arena gives counted
  * corruption, never a fault, a hang or a sub-buffer that the sink could trip over.
  *
- * One thread at a time (the session's lock).
+ * One thread at a time: call all of it with the session's lock held; no function takes a lock.
  */
 #ifndef GT_ATTACH_DRAIN_H
 #define GT_ATTACH_DRAIN_H
@@ -103,18 +103,21 @@ struct gt_drain {
 	uint64_t last_clock; /* the latest full clock seen */
 };
 
+/* arena and sink must outlive it; sink: NULL in the ring modes. GT_ENOMEM: nothing is left to be
+ * freed. */
 int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace_arena_mode mode,
 		  const struct gt_sink *sink, struct gt_message *message);
+/* Frees its tables; the arena stays the caller's. */
 void gt_drain_fini(struct gt_drain *drain);
 
 /* Finds new writers. 0 or GT_ENOMEM. */
 int gt_drain_find_writers(struct gt_drain *drain);
 
-/* The same, updates the known ones and tells the sink of them. Returns 0 or the sink's error. */
+/* The same, updates the known ones and tells the sink of them. 0, GT_ENOMEM or the sink's error. */
 int gt_drain_scan(struct gt_drain *drain);
 
 /* Looks which sub-buffers each writer has, for the functions below: without it each of them looks for
- * its own at all of them. For who will ask for all writers. */
+ * its own at all of them. For who will ask for all writers. Good until the next look or pass. */
 void gt_drain_look(struct gt_drain *drain);
 
 /* A writer as the views see it: `first` is the oldest sequence that is there. GT_ENOENT: no such
@@ -131,15 +134,18 @@ uint64_t gt_drain_next(struct gt_drain *drain, uint32_t index, uint64_t sequence
 void gt_drain_end_writer(struct gt_drain *drain, uint32_t writer, bool whole);
 
 /*
- * One pass over all sub-buffers. Drain mode: each writer's FULL ones go to the sink in order, are
- * zeroed and freed; an ended writer's ACTIVE one too, and then its stream. Ring modes: an ended
- * writer's ACTIVE one is closed. now_ns: CLOCK_MONOTONIC. Returns how many sub-buffers were worked
- * on, or the sink's error.
+ * One pass over all sub-buffers. Drain mode: each writer's FULL ones go to the sink in order, are zeroed
+ * and freed; an ended writer's ACTIVE one too, and then its stream. Ring modes: an ended writer's ACTIVE
+ * one is closed; of a ring that keeps the newest records the oldest FULL ones of all are freed where the
+ * pool is short, and count as overrun. Streams of ended writers of which nothing is left are free then,
+ * and the writers forgotten (gt_drain_forget). It begins with gt_drain_scan(). now_ns: CLOCK_MONOTONIC.
+ * Returns how many sub-buffers were worked on, GT_ENOMEM, or the sink's error.
  */
 int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns);
 
-/* Forgets a writer that has ended and of which nothing is left, if that is what is wanted. The sink
- * has all that there is to say of it; in the ring modes one writer keeps all their losses. */
+/* Forgets a writer, if that is wanted (gt_drain.forgets): its place is another's then. The caller knows
+ * that it has ended, that nothing of it is left, and that the sink knows all of it; this is not looked
+ * at. In the ring modes one writer keeps the losses of all. */
 void gt_drain_forget(struct gt_drain *drain, uint32_t index);
 
 /* Ring modes: somebody views the writers from now on, so none of them is forgotten, and no place is
@@ -154,17 +160,17 @@ bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid);
  * that sequence. */
 int gt_drain_hold(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
 
-/* Frees a FULL or held sub-buffer of the writer (ring modes). GT_ENOENT: there is none with that
- * sequence. */
+/* Frees that one FULL or held sub-buffer of the writer (ring modes). GT_ENOENT: there is none with that
+ * sequence, or it is being written. Writers that wait for room are woken. */
 int gt_drain_consume(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
 
 /* Empties the ring: all FULL and held sub-buffers of all writers are freed. */
 void gt_drain_clear(struct gt_drain *drain);
 
 /*
- * Copies the sub-buffer `sequence` of `writer` and checks it. Returns the number of words that may
- * be looked at (all, for one that is being written: then *active), GT_ENOENT: not there,
- * GT_EFORMAT: the target has damaged it. buffer: arena->sub_buffer_bytes.
+ * Copies the sub-buffer `sequence` of `writer` and checks it. Returns the number of words that may be
+ * looked at, without the header's (all, for one that is being written: then *active), GT_ENOENT: not
+ * there, GT_EFORMAT: the target has damaged it. buffer: arena->sub_buffer_bytes.
  */
 int64_t gt_drain_copy(struct gt_drain *drain, uint32_t writer, uint64_t sequence, void *buffer,
 		      bool *active);

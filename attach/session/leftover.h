@@ -34,6 +34,7 @@ uint32_t gt_leftover_writers(const struct gt_leftover *leftover);
 int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, uint64_t *calls,
 		     struct gt_message *message);
 
+/* NULL is allowed. */
 void gt_leftover_free(struct gt_leftover *leftover);
 
 #endif

@@ -34,10 +34,13 @@ struct gt_live_target {
 	struct gt_off_cpu_watch *off_cpu; /* NULL: switches are not known */
 };
 
+/* lock: the session's, taken by the target's operations. drain: of the first arena. What is given must
+ * outlive it. */
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock, struct gt_drain *drain,
 			 struct gt_catalog *catalog);
 /* Another arena's. With the lock held. */
 void gt_live_target_add(struct gt_live_target *live, struct gt_drain *drain);
+/* As the last who knows it. */
 void gt_live_target_fini(struct gt_live_target *live);
 
 #endif

@@ -3,7 +3,10 @@
  * A session traces one program, with the processes that it forks and execs, from outside. It starts
  * the program, injects the agent at the exec stop, patches the functions that the filters name, drains
  * the arena into a sink, and offers the records to readers as a live target. Functions are called by
- * one thread, unless their comment says "from any thread".
+ * one thread, unless their comment says "from any thread". One lock, the session's, guards all; a
+ * function takes it unless its comment says otherwise, and calls the sink and what it was given to call
+ * back with the lock held: no function of the session may be called there. `message` is set with each
+ * error.
  */
 #ifndef GT_ATTACH_SESSION_H
 #define GT_ATTACH_SESSION_H
@@ -85,20 +88,25 @@ struct gt_session_options {
 };
 
 /* Starts the program, or attaches to the processes, and puts the agent in; it runs when this
- * returns. GT_ENOENT: no such program, GT_ENOTSUP: cannot be traced (the message says why and what
- * to do), GT_EPERM, GT_EIO, GT_ENOMEM. Attaching also: GT_EGONE: there is no such process, or it
- * has ended; GT_EBUSY: it cannot be stopped, or another graftrace records it. After an error all
- * processes are as before. */
+ * returns. The options are copied, but for the sink, which must outlive the session. GT_EINVAL: an option
+ * is wrong, or a filter or trigger of an event does not fit (it is looked at last); GT_ENOENT: no such
+ * program; GT_ENOTSUP: cannot be traced (the message says why and what to do); GT_EBUSY: of
+ * gt_session_set_profile(); GT_EPERM, GT_EIO, GT_ENOSPC, GT_ENOMEM; an error of the sink. Attaching also:
+ * GT_EGONE: there is no such process, or it has ended; GT_EBUSY: it cannot be stopped, or another
+ * graftrace records it. After an error processes that ran are as before, and a program that was to be
+ * started is killed. */
 int gt_session_start(const struct gt_session_options *options, struct gt_session **session,
 		     struct gt_message *message);
 
-/* Waits at most timeout_ms for work (mail, full sub-buffers, stops, ends) and does it. Returns 1 while
- * a process of the session lives, 0 once all have ended and are drained, or an error of the sink. */
+/* Does what there is to do (mail, full sub-buffers, stops, ends), then waits for more and does that. It waits
+ * timeout_ms at most, and never longer than 20 ms; negative: 20 ms; 0: not at all. Calls the handler of
+ * triggers without the lock. Returns 1 while a process of the session lives, 0 once all have ended and are
+ * drained, GT_ENOMEM, or an error of the sink. Always by the same thread. */
 int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message);
 
-/* Any function of a session may call the sink, from its caller's thread or one that it waits for. Who
- * uses what the sink writes to while others may call them does it between these two, and calls no
- * function of the session there. */
+/* Take and release the session's lock. Any function of a session may call the sink, from its caller's thread
+ * or one that it waits for. Who uses what the sink writes to while others may call them does it between
+ * these two, and calls no function of the session there. From any thread. */
 void gt_session_lock_sink(struct gt_session *session);
 void gt_session_unlock_sink(struct gt_session *session);
 
@@ -110,18 +118,21 @@ void gt_session_unlock_sink(struct gt_session *session);
  */
 int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
-/* The live target, for readers. Its functions may be called from any thread. */
+/* The live target, for readers: never NULL, valid until gt_session_destroy(). Takes no lock. Its
+ * functions may be called from any thread; each takes the lock. */
 struct gt_target *gt_session_target(struct gt_session *session);
 
 /* Ring modes: the live target is read from now on, so its writers keep their numbers. What those that
- * were forgotten (gt_session_options.forget_writers) had lost is the loss of one of them. */
+ * were forgotten (gt_session_options.forget_writers) had lost is the loss of one of them. Once. */
 void gt_session_keep_writers(struct gt_session *session);
 
 /*
  * Changes while the program runs; each is in force when the function returns. From any thread; each takes
  * the session's lock. Those that patch processes stop them meanwhile; if one could not be patched, they
  * fail with its error, after the others were: GT_EBUSY: it could not be stopped; GT_EAGAIN: it has executed
- * another program; GT_EIO, GT_ENOMEM.
+ * another program; GT_EIO, GT_ENOMEM, GT_EPERM, GT_ENOSPC, an error of the sink. After such an error of
+ * patching the new settings are in force, and are taken over by that process, too, when it is patched
+ * next.
  */
 /* Always 0. */
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
@@ -139,24 +150,28 @@ int gt_session_set_filters(struct gt_session *session, const struct gt_trace_set
 int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
 				 struct gt_message *message);
 /* Which events with fields the top wants, whatever the tracer: words of gt_event_words_match(). Takes a
- * reference. NULL: none. */
+ * reference. NULL: none. A word that names nothing is no error. Patches. GT_ENOMEM also if the words were
+ * not taken over (gt_session_asked() tells). */
 int gt_session_set_events(struct gt_session *session, struct gt_word_list *words,
 			  struct gt_message *message);
 /* Sets a filter for the events that the word matches (gt_event_word_matches), which is evaluated where
  * they happen; the last word that matches an event decides. NULL: all are recorded. Events without the
- * filter's fields are not filtered. GT_ENOMEM, GT_ENOSPC. */
+ * filter's fields are not filtered. Both texts are copied; the caller has checked the syntax. Patches.
+ * GT_ENOMEM, GT_ENOSPC. */
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
-/* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. GT_EEXIST,
- * GT_ENOENT, GT_ENOSPC, GT_ENOMEM. */
+/* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings
+ * are copied. Patches. GT_EEXIST, GT_ENOENT, GT_ENOSPC, GT_ENOMEM; GT_EINVAL: a histogram does not fit
+ * the event; GT_EBUSY: another histogram reads this one's variables. */
 int gt_session_event_trigger(struct gt_session *session, const char *word,
 			     const struct gt_event_trigger *trigger, bool remove,
 			     struct gt_message *message);
 /* The index'th of the event, the newest first, with what is left of its limit; its strings are in `text`.
- * False: there is none. */
+ * False: there is none, or its strings have no room. */
 bool gt_session_event_trigger_get(struct gt_session *session, const char *word, uint32_t index,
 				  struct gt_event_trigger *trigger, char *text, size_t room);
-/* The index'th histogram of the event, the oldest first, as it is now. GT_ENOENT; GT_ENOMEM. */
+/* The index'th histogram of the event, the oldest first, as it is now: a copy, to be freed by
+ * gt_session_event_hist_free(), which takes no lock. GT_ENOENT; GT_ENOMEM. */
 struct gt_hist_copy;
 struct gt_hist_error;
 int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t index,
@@ -166,16 +181,17 @@ void gt_session_event_hist_free(struct gt_hist_copy *copy);
 bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name);
 /* Triggers of others enable and disable it, so it may be recorded without being asked for. */
 bool gt_session_event_is_gated(struct gt_session *session, const char *system, const char *name);
-/* Calls back for each known event, object by object, until `each` returns non-zero. enabled: it is
- * recorded in some process. reason: why its place cannot be patched, or NULL. Events of system calls are
- * known while a word of the list of events names them: `syscalls`, `raw_syscalls` or `sys_…`, not a glob
- * for all events. */
+/* Calls back for each known event, object by object, until `each` returns non-zero, and returns that.
+ * enabled: it is recorded in some process. reason: why its place cannot be patched, or NULL. Events of
+ * system calls are known while a word of the list of events names them: `syscalls`, `raw_syscalls` or
+ * `sys_…`, not a glob for all events. */
 int gt_session_each_event(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,
 				      const char *reason),
 			  void *data);
 /* The same for a caller that keeps what it was told: *version is 0, or as the last call set it. If there
- * are other events than then, calls `forget` and then `each` for all of them; else calls nothing.
+ * are other events than then, calls `forget` and then `each` for all of them, until it returns non-zero;
+ * *version is set then, too. Else it calls nothing.
  * Which of them are enabled may change without that (gt_session_event_is_on). */
 void gt_session_events_since(struct gt_session *session, uint64_t *version,
 			     void (*forget)(void *data),
@@ -184,9 +200,10 @@ void gt_session_events_since(struct gt_session *session, uint64_t *version,
 			     void *data);
 /* Whether the event is recorded in some process, by any of its places. */
 bool gt_session_event_is_on(struct gt_session *session, const char *system, const char *name);
-/* Whether a word of the list of events names a system call's event in one of these ways. */
+/* Whether a word of the list of events names a system call's event in one of these ways. Takes no lock. */
 bool gt_session_names_syscall(const char *word);
-/* The name of the event before a system call, "sys_enter_…". NULL: there is no call with that number. */
+/* The name of the event before a system call, "sys_enter_…". NULL: there is no call with that number.
+ * Static text; takes no lock. */
 const char *gt_session_syscall_event(uint64_t number);
 /* Places of system calls in the files that the session knows: taken, and left alone by reason (enum
  * gt_plan_reason). All zero while no events of system calls are asked for. */
@@ -201,7 +218,8 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 /*
  * Dynamic probes (core/trace/probe.h): a line of dynamic_events sets one; gt_session_set_events() says
  * whether its event is recorded. A place without a path is the program's own. GT_EINVAL, GT_ENOENT,
- * GT_EEXIST: *error says what is wrong, and where; the message too.
+ * GT_EEXIST: *error says what is wrong, and where; the message too. Also GT_ENOMEM. Setting and removing
+ * patch.
  */
 int gt_session_set_probe(struct gt_session *session, const char *text, size_t bytes,
 			 enum gt_probe_kinds kinds, struct gt_probe_error *error,
@@ -215,21 +233,25 @@ bool gt_session_probe_event(struct gt_session *session, const char *group, const
 			    uint32_t *number);
 
 /*
- * Synthetic events (core/trace/synthetic.h): a line of synthetic_events defines one; actions of histograms make
- * them happen. GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; the message too. GT_ENOSPC, GT_ENOMEM.
+ * Synthetic events (core/trace/synthetic.h): a line of synthetic_events defines one; actions of
+ * histograms make them happen. *event gets the new one; its strings live until the session ends.
+ * GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; the message too; with other errors *error
+ * is not set. GT_ENOSPC, GT_ENOMEM.
  */
 int gt_session_set_synthetic(struct gt_session *session, const char *text, size_t bytes,
 			     struct gt_event_format *event, struct gt_probe_error *error,
 			     struct gt_message *message);
-/* Of the name; "": all. GT_ENOENT; GT_EBUSY: one of them is recorded, has rules or is made by a histogram, and
- * none was removed. */
+/* Of the name; "": all. GT_ENOENT; GT_EBUSY: one of them is recorded, has rules or is made by a
+ * histogram, and none was removed. */
 int gt_session_remove_synthetics(struct gt_session *session, const char *name,
 				 struct gt_message *message);
+/* As gt_session_each_event(), of synthetic ones. */
 int gt_session_each_synthetic(struct gt_session *session,
 			      int (*each)(void *data, const struct gt_event_format *event,
 					  bool enabled, const char *reason),
 			      void *data);
-/* 0, or what is wrong with the text of a histogram of the event. is_new: it is to be added. GT_ENOMEM, GT_ENOENT. */
+/* 0, or what is wrong with the text of a histogram of the event: *error says it. is_new: it is to be added.
+ * GT_EINVAL, GT_EDOM, GT_EEXIST, GT_ENOENT, GT_ENOMEM. */
 int gt_session_check_hist(struct gt_session *session, const char *word, const char *text,
 			  bool is_new, struct gt_hist_error *error);
 
@@ -241,7 +263,7 @@ struct gt_session_probe {
 	uint64_t hits;	 /* so far, recorded or not */
 };
 /* In the order in which they were set: calls back, under the session's lock, until it returns
- * non-zero. */
+ * non-zero, and returns that. */
 int gt_session_each_probe(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_session_probe *probe),
 			  void *data);
@@ -249,7 +271,7 @@ int gt_session_each_probe(struct gt_session *session,
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
 /* depth: 0: no limit. Always 0. */
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
-/* tracing_thresh; 0: none. GT_EBUSY: see gt_session_set_profile. */
+/* tracing_thresh; 0: none. GT_EBUSY: see gt_session_set_profile; the old one stays. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
 /* Whether a function that can be traced matches. Takes the lock. */
 bool gt_session_has_function(struct gt_session *session, const char *glob);
@@ -257,7 +279,7 @@ bool gt_session_has_function(struct gt_session *session, const char *glob);
 /*
  * Instances. The functions above set what the top asks for; an instance has settings of its own. The
  * ring gets the records that any of them asks for (by function_graph if one of them has that tracer);
- * an instance that wants fewer leaves the others out when it reads.
+ * an instance that wants fewer leaves the others out when it reads. From any thread; each takes the lock.
  */
 /* A number for one more instance, which asks for nothing yet. GT_ENOSPC: there are too many. */
 int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message *message);
@@ -269,13 +291,15 @@ int gt_session_ask(struct gt_session *session, uint32_t who,
 /* What instance `who` asks for now, or the top (0); the caller ends it with gt_trace_settings_fini().
  * After an error of patching these are the new settings. */
 struct gt_trace_settings gt_session_asked(struct gt_session *session, uint32_t who);
-/* Ends an instance: its number can be given again. */
+/* Ends an instance: it asks for nothing, and its number can be given again. Patches; errors of that are not
+ * told. */
 void gt_session_leave(struct gt_session *session, uint32_t who);
 /* Whether the ring would hold exactly the records that the top asks for if instance `who` had these
  * settings. */
 bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 			    const struct gt_trace_settings *settings);
-/* Ring modes: whether a full ring keeps the newest records. GT_EINVAL: in drain mode. */
+/* Ring modes: whether a full ring keeps the newest records. No effect after gt_session_set_transport().
+ * GT_EINVAL: in drain mode. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
 			     struct gt_message *message);
 /* Ring modes. Tells, once and for good, that a reader consumes records all the time: a writer that
@@ -291,8 +315,10 @@ void gt_session_has_room(struct gt_session *session);
  * get: the index-th; its glob is copied into `glob`, cut to `room`. `count` is the number of hits left,
  * for the function of its glob that has most; *spent: none has any left, and count is 0. GT_ENOENT
  * after the last.
- * handler: called for SNAPSHOT, DUMP and STOP by the thread that polls the session, without the lock.
- * With SNAPSHOT and DUMP the traced thread waits meanwhile, half a second at most.
+ * add and remove patch.
+ * handler: called by the thread that polls the session, without the lock, for all actions but STACKTRACE.
+ * With SNAPSHOT, DUMP and CPUDUMP the traced thread waits meanwhile, half a second at most; more than a
+ * hundred such hits in a second are left out. It replaces the one before; NULL: none. Always 0.
  */
 int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
 			   struct gt_message *message);
@@ -304,7 +330,7 @@ int gt_session_trigger_handler(struct gt_session *session,
 			       void (*handler)(void *data, const struct gt_trigger_hit *hit),
 			       void *data);
 
-/* Threads that are traced alone (set_ftrace_pid), or not (set_ftrace_notrace_pid). */
+/* Threads that are traced alone (set_ftrace_pid), or not (set_ftrace_notrace_pid). From any thread. */
 enum gt_session_list {
 	GT_SESSION_ONLY = 0,
 	GT_SESSION_NOT = 1,
@@ -319,15 +345,15 @@ int gt_session_thread(struct gt_session *session, enum gt_session_list which, ui
 #define GT_SESSION_THREADS 2048
 uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list which,
 			    uint32_t tids[GT_SESSION_THREADS]);
-/* Whether any list is set. */
+/* Whether any list is set. Takes no lock. */
 bool gt_session_lists_threads(const struct gt_session *session);
-/* Whether new threads and children are added to the lists of their creators. */
+/* Whether new threads and children are added to the lists of their creators. Takes no lock. */
 void gt_session_set_follow(struct gt_session *session, bool follow);
 
 /*
  * Context switches of the processes' threads (struct gt_switch_ops), from the kernel. They are watched
  * while there is a tracer, unless options.no_switches is set or the kernel does not allow it. In drain
- * mode they go to the sink as they come.
+ * mode they go to the sink as they come. From any thread; each takes the lock.
  */
 /* 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP, GT_EIO: they cannot be watched;
  * the message says why. */
@@ -346,9 +372,11 @@ int gt_session_give_switches(struct gt_session *session, const struct gt_sink *s
  * The function profiler: every thread counts its calls and their times in tables of its own, and
  * writes no records for it. Functions that the filters let through are counted. Switching it on sets
  * the tables to 0; switched off they can still be read. GT_EBUSY in drain mode (and at the start):
- * beside the tracer function, or function_graph with tracing_thresh, there can be no profiler.
+ * beside the tracer function, or function_graph with tracing_thresh, there can be no profiler. From any
+ * thread. Switching it patches; GT_ENOMEM also then.
  */
 int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message);
+/* Takes no lock. */
 bool gt_session_profiles(const struct gt_session *session);
 
 /* One function. Times in ns. */
@@ -420,9 +448,10 @@ struct gt_session_untraced {
 bool gt_session_untraced(struct gt_session *session, uint32_t index,
 			 struct gt_session_untraced *untraced);
 
-/* Of the program itself, once ended: as waitpid gives it. Of a process that was attached to only
- * the signal that killed it is known, if one did: else 0. */
+/* Of the program itself, once ended: as waitpid gives it. By the thread that polls; takes no lock. Of a
+ * process that was attached to only the signal that killed it is known, if one did: else 0. */
 int gt_session_exit_status(const struct gt_session *session);
+/* The program, or the first process that was attached to. From any thread; takes no lock. */
 pid_t gt_session_pid(const struct gt_session *session);
 
 struct gt_session_totals {
@@ -452,7 +481,7 @@ struct gt_session_totals {
 /* From any thread. */
 void gt_session_totals(struct gt_session *session, struct gt_session_totals *totals);
 
-/* The present sum of `damaged` and `corrupt` of the totals. From any thread. */
+/* The present sum of `damaged` and `corrupt` of the totals. From any thread. Takes the lock. */
 uint64_t gt_session_damaged(struct gt_session *session);
 
 /* How much of the pool of sub-buffers is in use, 0 ... 100. From anywhere, from the sink too. */

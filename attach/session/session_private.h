@@ -203,24 +203,25 @@ int gt_session_first_arena(struct gt_session *session, const struct gt_session_o
 			   struct gt_message *message);
 /* Unmaps and frees all arenas, without the lock: nobody else knows the session any more. */
 void gt_session_end_arenas(struct gt_session *session);
-/* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many; GT_EBUSY:
- * it would have to be made, and this is not the thread that polls; GT_ENOMEM, GT_EIO. */
+/* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many;
+ * GT_EBUSY: it would have to be made, and this is not the thread that polls; GT_ENOMEM, GT_EIO. */
 int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session_arena **arena,
 			struct gt_message *message);
-/* session_move.c. Gives processes that have changed their credentials another arena. Looks at a few at each
- * call, and only now and then. What cannot be moved is noted (gt_session_note_untraced, _shared). By the thread that
- * polls. */
+/* session_move.c. Gives processes that have changed their credentials another arena. Looks at a few at
+ * each call, and only now and then. What cannot be moved is noted (gt_session_note_untraced, _shared).
+ * By the thread that polls. */
 void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns);
 /* session_attach.c. Attaches to one process more, which must not be in the list. By the thread that polls.
  * Errors as of gt_session_start(); after one the process is as before. */
 int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_message *message);
 /* The arena that the process has mapped; NULL: none of ours. */
 struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid_t pid);
-/* A process has got the arena, and had `from` before, NULL: none. */
+/* A process has got the arena, and had `from` before, NULL: none: counts it there, sets tracee->arena and its
+ * helper; if its first thread is listed in `from`, it is in the new one. Cannot fail. */
 void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 		      struct gt_session_arena *arena, const struct gt_session_arena *from);
-/* Where set_ftrace_pid or set_ftrace_notrace_pid lists the thread in arena `from`, it is listed in `arena` from
- * now on, too. */
+/* Where set_ftrace_pid or set_ftrace_notrace_pid lists the thread in arena `from`, it is listed in
+ * `arena` from now on, too. */
 void gt_session_take_threads(struct gt_session *session, pid_t tid,
 			     const struct gt_session_arena *from, struct gt_session_arena *arena);
 /* Writes the list into the arena, as it was last set. */
@@ -230,12 +231,13 @@ void gt_session_list_threads(struct gt_session *session, const struct gt_session
 void gt_session_write_tracing(struct gt_session *session, bool on);
 /* Finds the writers that are new in the arenas. 0; GT_ENOMEM: some are missing. */
 int gt_session_find_writers(struct gt_session *session);
-/* One pass of all drains (gt_drain_pass). Returns how many sub-buffers were worked on, or the sink's error. By
- * the thread that polls. */
+/* One pass of all drains (gt_drain_pass). Returns how many sub-buffers were worked on, or the sink's
+ * error. By the thread that polls. */
 int gt_session_drain(struct gt_session *session, uint64_t now_ns);
 
 /* session_joint.c: what the askers (the top, instances) want together. */
 
+/* Asker `who`, in use or not; it stays at its address. */
 static inline struct gt_session_asker *gt_session_asker_of(struct gt_session *session, uint32_t who)
 {
 	return &session->wanted.askers[who];
@@ -249,6 +251,7 @@ struct gt_session_joint {
 	uint32_t max_depth;
 	uint64_t threshold_ns;
 };
+/* Computed anew from all askers and the profiler; changes nothing. */
 struct gt_session_joint gt_session_joint_of(const struct gt_session *session);
 
 /* Whether it is in use and has a tracer. */
@@ -261,9 +264,11 @@ void gt_session_join_selection(struct gt_session *session, uint32_t who);
  * must follow. */
 bool gt_session_update_off(struct gt_session *session);
 
-/* Makes the options the top's settings. GT_EINVAL: a word is wrong; GT_ENOMEM. */
+/* At the start: makes the options the top's settings; words are not looked at, since no function is known
+ * yet. GT_ENOMEM. */
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message);
+/* Drops all askers' references to lists; without the lock, as the last who knows the session. */
 void gt_session_ask_fini(struct gt_session *session);
 /* A trigger has switched tracing on or off in the arena: notes it as the top's tracing_on. */
 void gt_session_note_trigger(struct gt_session *session, const struct gt_session_arena *arena,
@@ -276,7 +281,8 @@ void gt_session_take_top(struct gt_session *session);
 /* Writes session->wanted.threshold_ns into the arena. */
 void gt_session_publish_threshold(struct gt_session *session);
 
-/* session_filters.c. A copy of a NULL-terminated list, for gt_session_free_list(); NULL: no memory. */
+/* session_filters.c, without the lock. A copy of a NULL-terminated list (NULL: empty), for
+ * gt_session_free_list(), which takes NULL too; NULL: no memory. */
 char **gt_session_copy_list(const char *const *list);
 void gt_session_free_list(char **list);
 /* Makes the first three lists of `settings` the asker's, takes references to them, and patches all
@@ -292,7 +298,8 @@ int gt_session_check_words(struct gt_session *session, const struct gt_word_list
 /* session_joint.c: patches all processes by the present selection, each with its world stopped. Goes on
  * after an error, and returns the first: of gt_tracee_select(), gt_session_select_syscalls(). */
 int gt_session_select(struct gt_session *session, struct gt_message *message);
-/* session_events.c: the selection's words become those of all askers. GT_ENOMEM: they stay. */
+/* session_events.c: the selection's words become those of all askers; gt_session_select() must follow.
+ * GT_ENOMEM: they stay. */
 int gt_session_join_events(struct gt_session *session, struct gt_message *message);
 /* Makes `words` the asker's list of events, takes a reference, and joins the events. *changed: there are
  * other words than before, and gt_session_select() must follow. GT_ENOMEM: the old list stays. */
@@ -302,8 +309,10 @@ int gt_session_set_asker_events(struct gt_session *session, struct gt_session_as
 /* Objects were loaded: where a word waits for one of them, its events are recorded from now on. Errors as of
  * gt_session_select(). */
 int gt_session_events_came(struct gt_session *session, struct gt_message *message);
-/* session_notrace.c: the list of set_graph_notrace, which is in the top's settings. While instances
- * trace, these functions are recorded, and the top leaves them out when it copies records. */
+/* session_notrace.c: the list of set_graph_notrace, which is in the top's settings and stays theirs;
+ * NULL: empty. While instances trace, the selection must not have it (whoever sets
+ * selection.graph_notrace sees to that): these functions are recorded then, and the top leaves them out
+ * when it copies records. */
 struct gt_word_list *gt_session_notrace(struct gt_session *session);
 
 /* Call it when the tracer or the profiler was switched on or off: with neither, all functions get
@@ -323,7 +332,8 @@ bool gt_session_leaves_out(const struct gt_session_arena *arena, uint32_t tid);
 /* Tells the recorder how to use the lists. Call it when this changes: while instances trace, the lists
  * are kept up to date, and do not keep a thread from being recorded. */
 void gt_session_publish_threads(struct gt_session *session);
-/* Removes a thread from the lists that has ended, or whose process has. */
+/* Removes a thread from the lists that has ended, or whose process has: only while options/function-fork
+ * is on, as on Linux, and not if a thread of another process has that number now. */
 void gt_session_forget_thread(struct gt_session *session, pid_t pid, uint32_t tid);
 
 /* session_profile.c. GT_EBUSY if the function profiler cannot run beside that tracer. */
@@ -333,7 +343,8 @@ int gt_session_check_profile(struct gt_session *session, bool profile, enum graf
  * tracer and the kernel allows it. */
 void gt_session_watch(struct gt_session *session, const pid_t *pids, size_t count);
 /* The same for all processes when the tracer has changed. Without a tracer they are not watched, so
- * that switched off tracing costs nothing. */
+ * that switched off tracing costs nothing; but for drain mode, where the watching goes on once begun, and
+ * while gt_session_watch_off_cpu() asks for it. */
 void gt_session_watch_as_traced(struct gt_session *session);
 /* session_untraced.c. Notes that the process is not traced, and why; copies the text. A reason that was noted
  * before is not noted again; nor is what finds no room. */
@@ -347,28 +358,32 @@ void gt_session_note_end(struct gt_session *session, const struct gt_process *pr
  * sink, GT_ENOMEM, GT_ENOSPC. */
 int gt_session_select_syscalls(struct gt_session *session, struct gt_message *message);
 bool gt_session_has_syscalls(const struct gt_session *session); /* a word of the list names them */
+/* Whether that event of a system call is recorded now. */
 bool gt_session_syscall_is_on(const struct gt_session *session, const char *system,
 			      const char *name);
+/* As gt_session_each_event(), of system calls' events, with the lock held. */
 int gt_session_each_syscall(struct gt_session *session,
 			    int (*each)(void *data, const struct gt_event_format *event,
 					bool enabled, const char *reason),
 			    void *data);
 
-/* session_synthetics.c: synthetic events' rules are in place. Errors as above. */
+/* session_synthetics.c: puts the rules of synthetic events in place. Errors as above. */
 int gt_session_select_synthetics(struct gt_session *session, struct gt_message *message);
+/* Whether that synthetic event is recorded now. */
 bool gt_session_synthetic_is_on(const struct gt_session *session, const char *system,
 				const char *name);
+/* gt_session_each_synthetic() with the lock held. */
 int gt_session_each_synthetic_locked(struct gt_session *session,
 				     int (*each)(void *data, const struct gt_event_format *event,
 						 bool enabled, const char *reason),
 				     void *data);
 
-/* session_events.c: whether event `number` has a trigger that does this (enum gt_trigger_action); what the
- * event is. */
+/* session_events.c: whether event `number` has a trigger that does this (enum gt_trigger_action); *event:
+ * what it is, if so. */
 bool gt_session_event_acts(struct gt_session *session, uint32_t number, uint64_t action,
 			   struct gt_event_format *event);
-/* session_trigger.c. Acts on the letter of a trigger. True: it is answered later, after its handler has
- * run. */
+/* session_trigger.c; by the thread that polls. Acts on the letter of a trigger, which any process may
+ * have written: what no trigger does is not done. True: it is answered later, after its handler has run. */
 bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *letter,
 			   const struct graftrace_mail *mail);
 /* Acts on a letter that tells of a new handler of a signal: the handler gets a trigger that stops tracing.

@@ -15,7 +15,9 @@
  *
  * A GAP record stands for sub-buffers that cannot be read because they were overwritten meanwhile or
  * are damaged.
- * Not thread-safe; the target's calls come from the caller's thread.
+ * One thread at a time, without locks; the target's calls come from the caller's thread, which must hold no
+ * lock that they take. Where memory is short while reading, a writer is left out and counted
+ * (out_of_memory); it is no error.
  */
 #ifndef GT_CORE_TRACE_MERGE_H
 #define GT_CORE_TRACE_MERGE_H
@@ -132,7 +134,8 @@ struct gt_merge {
 	uint64_t out_of_memory;		  /* writers left out for lack of memory */
 };
 
-/* Starts a merge. filter: NULL, or it must stay valid until gt_merge_fini. GT_ENOMEM. */
+/* Starts a merge. memory: copied. filter: NULL, or it must stay valid until gt_merge_fini. GT_ENOMEM:
+ * there is nothing to be ended by gt_merge_fini. */
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
 		  enum gt_merge_mode mode, struct gt_filter *filter);
 
@@ -144,13 +147,14 @@ void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter);
  * Adds the context switches in these windows (count 0: all) to the sequence, as SWITCH records of a
  * source of their own, whose tid and comm are those of the thread that leaves the CPU or comes back to
  * it. Of a thread that leaves, previous_tid is its number and state its state (GT_STATE_…); of one that
- * comes back, next_tid is. The other number is 0: unknown. Later calls replace the windows.
- * GT_ENOMEM.
+ * comes back, next_tid is. The other number is 0: unknown. Later calls replace the windows; those beyond
+ * GT_MERGE_WINDOWS are left out. Of a target that knows no switches there are none. GT_ENOMEM.
  */
 int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
 			  uint32_t count);
 
-/* How many of the present switches this merge gives, counted from its beginning. */
+/* How many of the present switches this merge has yet to give: those that were given or skipped do not
+ * count. */
 uint64_t gt_merge_count_switches(const struct gt_merge *merge);
 
 /* Leaves out the switches up to that clock. Call it before the first gt_merge_next. */
@@ -165,7 +169,7 @@ static inline void gt_merge_skip_switches(struct gt_merge *merge, uint64_t clock
 #define GT_STATE_PREEMPTED 256 /* R+ */
 
 /* Follow and consume: looks for new writers, and for new records of writers that had none. Cheap enough
- * to be called before each batch of records. */
+ * to be called before each batch of records. 0 or GT_ENOMEM. */
 int gt_merge_poll(struct gt_merge *merge);
 
 /* Moves on to the next record in order. 1: it is (*source)->record, valid until the next call; 0: there
@@ -202,12 +206,13 @@ static inline void gt_merge_skip_cpus(struct gt_merge *merge, const struct gt_me
 	merge->cpu_count = count;
 }
 
-/* How far this merge has read writer `index`, the record of gt_merge_ahead included. */
+/* How far this merge has read writer `index`, the record of gt_merge_ahead included; zero if there is no such
+ * writer. */
 struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index);
 /* The same without records that were decoded and not given yet: for a merge that is ended early. */
 struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t index);
 
-/* Frees all of the merge's memory. */
+/* Frees all of the merge's memory; the struct itself stays the caller's. */
 void gt_merge_fini(struct gt_merge *merge);
 
 #endif

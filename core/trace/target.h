@@ -130,7 +130,9 @@ struct gt_ring_ops {
 	 */
 	int64_t (*sub_buffer)(struct gt_target *target, uint32_t index, uint64_t sequence,
 			      void *buffer, const struct graftrace_sub_buffer **bytes);
-	/* Consumes up to and including that sub-buffer (closed ones only). May be NULL: cannot. */
+	/* Consumes that sub-buffer, which is closed. Readers consume a writer's in order: earlier ones may
+	 * go with it, or stay. 0; GT_ENOENT: it is open, or gone; GT_ENOTSUP: nothing can be consumed
+	 * (now). May be NULL: never. */
 	int (*consume)(struct gt_target *target, uint32_t index, uint64_t sequence);
 	/*
 	 * From now on that sub-buffer is not overwritten: it stays until it is consumed. GT_EAGAIN:

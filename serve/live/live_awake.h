@@ -23,7 +23,8 @@ void gt_awake_destroy(struct gt_awake *awake);
 int gt_awake_follow(struct gt_awake **awake, struct gt_target *session);
 /* Stops following; the times found so far stay. NULL is allowed. */
 void gt_awake_stop(struct gt_awake *awake);
-/* Reads the calls recorded since the last time. Call it before their sub-buffers are freed. */
+/* Reads the calls recorded since the last time. Call it before their sub-buffers are freed. NULL is
+ * allowed. */
 void gt_awake_pull(struct gt_awake *awake);
 
 /* Subtracts the time off the CPU from the profiler's rows, of one thread or (tid 0) of all. self: the

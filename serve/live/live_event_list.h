@@ -22,10 +22,11 @@ struct gt_live_event_list {
 
 /* For the top; its instances have it, too. GT_ENOMEM. */
 int gt_live_event_list_init(struct gt_live *live);
+/* As the last who knows it. */
 void gt_live_event_list_fini(struct gt_live *live);
 
-/* Returns the events as they are now, holding the list's lock. After it only the session's lock may be
- * taken. */
+/* Returns the events as they are now, holding the list's lock until gt_live_events_unlock(); they are valid
+ * until then. After it only the session's lock may be taken. Never NULL; see no_memory. */
 const struct gt_live_event_list *gt_live_events_lock(struct gt_live *live);
 void gt_live_events_unlock(struct gt_live *live);
 

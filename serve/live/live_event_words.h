@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of set_event, of the top or of an instance. Call with change.lock held. */
+/* The words of set_event, of the top or of an instance. */
 #ifndef GT_SERVE_LIVE_EVENT_WORDS_H
 #define GT_SERVE_LIVE_EVENT_WORDS_H
 
 #include "serve/live/live_private.h"
 
-/* Adds the word, or one that excludes what it names; live->change.events are in force then. "WORD:mod:OBJECT" is of the
- * events that the object has; the word waits where it is not loaded. NULL: no word is added. GT_EINVAL: it
- * names nothing; GT_ENOMEM. */
+/* Adds the word, or one that excludes what it names; live->change.events are in force then.
+ * "WORD:mod:OBJECT" is of the events that the object has; the word waits where it is not loaded. NULL:
+ * no word is added. GT_EINVAL: it names nothing; GT_ENOMEM; those of gt_live_ask_for_list(). Call with
+ * change.lock held; takes instances.lock. */
 int gt_live_event_words_say(struct gt_live *live, const char *word, bool on,
 			    struct gt_message *message);
 
-/* Operation of struct gt_control_ops. */
+/* Operation of struct gt_control_ops; takes change.lock itself. GT_ENOENT after the last. */
 int gt_live_event_waiting(struct gt_control_target *target, uint64_t index, char *word,
 			  size_t room);
 

@@ -21,11 +21,15 @@ uint64_t gt_live_events_mask(const struct gt_live *live, uint32_t word);
 void gt_live_events_set_mask(struct gt_live *live, uint32_t word, uint64_t cpus);
 void gt_live_events_clear(struct gt_live *live);
 
-/* Adds to *stats the switches of that scope that are shown; those up to the clock `given` were read. */
+/* Takes live->lock. Adds to *stats the switches of that scope that are shown; those up to the clock
+ * `given` were read. */
 void gt_live_events_count(struct gt_live *live, const struct gt_control_scope *scope,
 			  uint64_t given, struct gt_control_stats *stats);
 
-/* set_event_pid and set_event_notrace_pid, as the operations thread and threads_set. */
+/* The functions below take view->lock. */
+
+/* set_event_pid and set_event_notrace_pid, as the operations thread and threads_set: GT_ENOENT after the
+ * last; GT_ENOMEM. */
 int gt_live_event_thread(struct gt_live_view *view, enum gt_control_threads which, uint32_t index,
 			 uint32_t *tid);
 int gt_live_event_threads_set(struct gt_live_view *view, enum gt_control_threads which,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters and triggers of a program's events, as operations of struct gt_control_ops. */
+/* Filters and triggers of a program's events, as operations of struct gt_control_ops, which says what
+ * they take, give and fail with. From any thread, with no lock held: they take change.lock, or the
+ * session's. */
 #ifndef GT_SERVE_LIVE_FILTERS_H
 #define GT_SERVE_LIVE_FILTERS_H
 
@@ -15,8 +17,9 @@ int gt_live_event_trigger_set(struct gt_control_target *target, const char *word
 			      struct gt_message *message);
 int gt_live_event_trigger_get(struct gt_control_target *target, const char *word, uint32_t index,
 			      struct gt_event_trigger *trigger, char *text, size_t room);
-/* The session was started with it. GT_ENOMEM. */
+/* The session was started with that filter. Before another thread knows `live`. GT_ENOMEM. */
 int gt_live_filters_note(struct gt_live *live, const char *word, const char *filter);
+/* As the last who knows it. */
 void gt_live_filters_fini(struct gt_live *live);
 
 #endif

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* The instances of a session, as the files live_*.c use them (live_instance.c). Every function may be
- * called from any thread. */
+/*
+ * The instances of a session, as the files live_*.c use them (live_instance.c). Every function may be
+ * called from any thread. Locks: live_private.h has them and their order. A function takes those that its
+ * comment names, and is called with no lock held that comes after them. `message` is set with each error.
+ */
 #ifndef GT_SERVE_LIVE_INSTANCE_H
 #define GT_SERVE_LIVE_INSTANCE_H
 
 #include "serve/live/live_private.h"
 
 /* Returns the current settings of the top or of an instance, tracing_on included. The lists in them
- * belong to `live` and are valid until change.lock is released. Call with change.lock held; for an
- * instance, without instances.lock. */
+ * belong to `live` and are valid until change.lock is released. Call with change.lock held. Of an
+ * instance it pulls first (gt_live_pull), so instances.lock must not be held. */
 struct gt_trace_settings gt_live_settings(struct gt_live *live);
-/* Gives an instance new settings: the session is asked for them, and they become live->settings. Call
- * with change.lock held; takes instances.lock. GT_EINVAL: a glob matches no function; GT_ENOMEM.
- * After an error the old settings stay. */
+/* Gives an instance new settings: the session is asked for them, and they become live->settings, which
+ * takes references of its own to the lists. Call with change.lock held; takes instances.lock. GT_EINVAL:
+ * a glob matches no function; GT_ENOMEM: the old settings stay. GT_EBUSY, GT_EAGAIN, GT_EIO of a
+ * process that could not be patched: the new settings are in force. */
 int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
 		struct gt_message *message);
 
-/* live_lists.c: sets one list in the settings of the top or an instance. Call with change.lock held:
- * others may then read it without a lock. Errors as above. */
+/* live_lists.c: sets one list in the settings of the top or an instance, with a reference of its own; of
+ * the top with the four steps below. The list counts as changed (change.versions) if it is in force.
+ * Call with change.lock held; takes instances.lock. Errors as above. */
 int gt_live_ask_for_list(struct gt_live *live, enum gt_list which, struct gt_word_list *list,
 			 struct gt_message *message);
 
@@ -26,63 +31,83 @@ int gt_live_ask_for_list(struct gt_live *live, enum gt_list which, struct gt_wor
  * session, live->settings, gt_live_top_end_unlock. The first copies the records written so far by
  * the old settings and returns holding instances.lock; the last applies the new settings to the
  * top's own buffer and releases the lock. `wider`: after the change the ring will hold more than the
- * top asks for. GT_ENOMEM: no lock is held, and the last step must not follow.
+ * top asks for; then the copying thread is started. GT_ENOMEM: instances.lock is not held, and the last
+ * step must not follow.
  */
 int gt_live_top_begin_lock(struct gt_live *top, bool wider, struct gt_message *message);
 void gt_live_top_end_unlock(struct gt_live *top);
 
-/* Between those two. awake: from now on the profiler leaves out the time off the CPU, so the calls
- * that it counts are followed; false: they are followed no more. The times found so far stay, unless
- * `anew`. GT_ENOMEM. */
+/* Between those two, so with instances.lock held. awake: from now on the profiler leaves out the time
+ * off the CPU, so the calls that it counts are followed; false: they are followed no more. The times
+ * found so far stay, unless `anew`. GT_ENOMEM. */
 int gt_live_top_awake(struct gt_live *top, bool awake, bool anew);
 
 /* Copies the records that the session has written since the last call into the buffers of the
- * instances (and the top's own, if it has one). Call it before such a buffer is read, and before the
- * ring is read, emptied or consumed. */
+ * instances (and the top's own, if it has one), and runs the commands that they meet there. Call it
+ * before such a buffer is read, and before the ring is read, emptied or consumed. live: the top or any
+ * instance. change.lock may be held, no other lock: it takes turn and instances.lock, and for commands
+ * reading.lock. What finds no memory is copied by the next call. */
 void gt_live_pull(struct gt_live *live);
 
-/* Whether the top reads a buffer of its own instead of the ring. */
+/* Whether the top reads a buffer of its own instead of the ring. Takes no lock: once true it stays true. Who
+ * acts on `false` holds instances.lock. */
 bool gt_live_is_detoured(struct gt_live *top);
 
-/* Whether the instance was removed. The top never is. */
+/* Whether the instance was removed. The top never is. Takes no lock. */
 bool gt_live_is_removed(const struct gt_live *live);
 /* Count open texts and lists of an instance: while there are any, rmdir is EBUSY. No effect on the
- * top. */
+ * top. They take no lock, and do not look whether it was removed. */
 void gt_live_hold(struct gt_live *live);
 void gt_live_release(struct gt_live *live);
 
 /* The commands and threads of an instance, as the operations of struct gt_control_ops. which: 0
- * set_ftrace_pid, 1 set_ftrace_notrace_pid. Call with change.lock held. */
+ * set_ftrace_pid, 1 set_ftrace_notrace_pid. */
+/* Sets or removes a command. Call with change.lock held; pulls, takes instances.lock. GT_ENOENT,
+ * GT_ENOSPC, GT_ENOMEM, and those of gt_live_ask(); a command that was to be set is not set then. */
 int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
 			     bool remove, struct gt_message *message);
+/* The index-th; GT_ENOENT after the last. Index 0 pulls, so that counts are up to date; then no lock may be
+ * held but change.lock. */
 int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
 				  struct gt_control_command *command, char *text, size_t room);
+/* The index-th; GT_ENOENT after the last. Takes live->lock. */
 int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uint32_t *tid);
+/* Sets a whole list, a copy. Call with change.lock held; pulls. GT_ENOMEM: the old list stays. */
 int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t *tids,
 				 uint32_t count, struct gt_message *message);
 /* live_commands.c: carries out a command that was met while records were copied: snapshot, dump,
- * cpudump. */
+ * cpudump; others do nothing. live: the top or an instance. Takes reading.lock; what fails is left
+ * out. */
 void gt_live_command_act(struct gt_live *live, enum gt_control_action action, uint32_t cpu);
 
-/* tracing_on of an instance; freeing one. */
+/* tracing_on of an instance. Takes the store's lock. */
 bool gt_live_instance_on(const struct gt_live *live);
+/* Frees live->instance, with its store's reference. Nobody else knows it any more; of the top it does
+ * nothing. */
 void gt_live_instance_fini(struct gt_live *live);
 
-/* Changes the size of the buffer. It keeps its records, or the newest of them. GT_ENOMEM. */
+/* Changes the size of the buffer. It keeps its records, or the newest of them. Call with change.lock held;
+ * takes instances.lock. GT_ENOMEM: the old size stays. */
 int gt_live_resize(struct gt_live *live, uint64_t bytes);
-/* options/overwrite of a buffer that is not the ring; for the ring see gt_session_set_overwrite. */
+/* options/overwrite of a buffer that is not the ring; for the ring see gt_session_set_overwrite. Takes
+ * instances.lock. */
 void gt_live_set_overwrite(struct gt_live *live, bool overwrite);
 
-/* The top's list of instances. _end stops the thread that copies, before _fini frees them. */
+/* The top's list of instances. init: before another thread knows the top. end: marks all of them as ended
+ * (GT_EGONE for writers); the copying goes on; takes instances.lock. fini: ends the copying thread, then
+ * frees the instances and the top's own buffers; nobody else uses them any more. */
 void gt_live_instances_init(struct gt_live *top);
 void gt_live_instances_end(struct gt_live *top);
 void gt_live_instances_fini(struct gt_live *top);
 
-/* live.c: makes the struct gt_live of an instance, which then owns `instance`. GT_ENOMEM. */
+/* live.c: makes the struct gt_live of an instance, which then owns `instance`. store: instance->store; no
+ * reference is taken. GT_ENOMEM: the caller owns `instance` still. */
 int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instance,
 			    struct gt_store *store, struct gt_live **live);
 
-/* Operations of struct gt_control_ops. */
+/* Operations of struct gt_control_ops; each takes instances.lock. of: GT_ENOENT after the last. make:
+ * GT_EINVAL: no such name can be; GT_EEXIST; GT_ENOTSUP: in drain mode; GT_ENOSPC; GT_ENOMEM. remove:
+ * GT_ENOENT; GT_EBUSY: a file of it is open; afterwards it takes the instance's change.lock. */
 int gt_live_instance_of(struct gt_control_target *target, uint32_t index,
 			struct gt_control_target **instance, const char **name);
 int gt_live_instance_make(struct gt_control_target *target, const char *name, size_t bytes,

@@ -23,15 +23,15 @@ struct gt_live_instance {
 
 /* live_pull.c */
 
-/* Under instances.lock. Copies records to the top and all instances. Returns an instance with a
- * command to be carried out: until that is done it gets no more, and the ring keeps its records.
- * NULL: none. */
+/* Under instances.lock, which stays held. Copies records to the top and all instances. Returns an
+ * instance with a command to be carried out: until that is done it gets no more, and the ring keeps its
+ * records. NULL: none. */
 struct gt_live *gt_live_pull_locked(struct gt_live *top);
 /* Under instances.lock. Starts the copying thread; if it cannot be started, records are copied
  * when something is read. */
 void gt_live_start_pump_locked(struct gt_live *top);
-/* Tells the top's own store which threads the top traces; they may become more by themselves.
- * GT_ENOMEM. */
+/* Tells the top's own store which threads the top traces; they may become more by themselves. Under
+ * instances.lock. GT_ENOMEM. */
 int gt_live_follow_threads(struct gt_live *top, struct gt_store *own);
 
 /* live_detour.c */
@@ -39,7 +39,8 @@ int gt_live_follow_threads(struct gt_live *top, struct gt_store *own);
 /* Under instances.lock. Begins a detour: the ring's records become a store of their own, and new ones
  * go to another store. GT_ENOMEM: there is none. */
 int gt_live_detour_locked(struct gt_live *top);
-/* What a store of the top or of an instance takes. */
+/* What a store of the top or of an instance takes, by those settings; its lists are theirs. With change.lock
+ * held. */
 struct gt_route_want gt_live_want_of(struct gt_live *live,
 				     const struct gt_trace_settings *settings);
 

@@ -15,6 +15,7 @@ struct gt_live_marks;
 
 /* number: which of the writers of marks it is. NULL: no memory. */
 struct gt_live_marks *gt_live_marks_create(const struct gt_control_writer *writer, uint32_t number);
+/* As the last who knows it. */
 void gt_live_marks_destroy(struct gt_live_marks *marks);
 
 /* Whether they were written by that thread. */

@@ -26,7 +26,8 @@ struct gt_live_instance;
 
 /* The instances of a session. Removed ones stay in the list until the session ends. */
 struct gt_live_instances {
-	pthread_mutex_t turn; /* held by the thread that copies and runs the commands it meets */
+	/* Held by the thread that copies records (gt_live_pull) and runs the commands it meets. */
+	pthread_mutex_t turn;
 	pthread_mutex_t
 		lock; /* held while records are copied, and while a buffer or the list changes */
 	pthread_cond_t wake; /* wakes the copying thread so that it ends */
@@ -92,8 +93,9 @@ struct gt_live_shown {
 };
 
 /*
- * Order of locks: change.lock, reading.lock, instances.lock; after them live->lock, or the lock of a
- * store, of the list of events or of the session, which are held for moments.
+ * Order of locks: change.lock, instances.turn, reading.lock, instances.lock; after them live->lock, or the
+ * lock of a store, of the list of events or of the session, which are held for moments. turn is taken by
+ * gt_live_pull() alone, which may be called with change.lock held and with none of the others.
  */
 struct gt_live {
 	struct gt_control_target control;
@@ -150,6 +152,11 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 	return GT_EGONE;
 }
 
+/*
+ * The functions below may be called from any thread, with none of the locks held that come after those
+ * which their comment names. `message` is set with each error.
+ */
+
 /* Fills in how the whole trace is shown at present. Takes live->lock. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
 /* Makes reading.pipe if there is none. Call with reading.lock held. GT_ENOMEM. */
@@ -157,19 +164,21 @@ int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
 /* Makes the handle that text_read and text_close take; it then owns both arguments. GT_ENOMEM. */
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text);
-/* Opens a reader of `trace`, which leaves out the records that trace_pipe has given. */
+/* Opens a reader of `trace`, which leaves out the records that trace_pipe has given. Takes
+ * reading.lock. GT_ENOMEM. */
 int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 		       struct gt_text_reader **reader, struct gt_message *message);
-/* Takes a snapshot of the records that were copied so far. GT_EBUSY, GT_ENOMEM. */
+/* Takes a snapshot of the records that were copied so far. Takes reading.lock. GT_EBUSY: in drain mode, or
+ * while trace_pipe_raw is read; GT_ENOMEM. */
 int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message);
-/* Whether snapshots can be taken. GT_EBUSY. */
+/* 0: snapshots can be taken. GT_EBUSY: not in drain mode. Takes no lock. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
-/* Frees the snapshot. Call with reading.lock held. */
+/* Frees the snapshot. Call with reading.lock held, or as the last who knows `live`. */
 void gt_live_snapshot_forget(struct gt_live *live);
 /* Whether a trace_pipe_raw is open. Call with reading.lock held. */
 bool gt_live_raw_is_open(const struct gt_live *live);
 
-/* Sets view.clock if this is the first look at the trace. */
+/* Sets view.clock if this is the first look at the trace. Takes live->lock. */
 void gt_live_settle_clock(struct gt_live *live);
 
 /* live_raw.c; call with reading.lock held.
@@ -183,13 +192,14 @@ uint64_t gt_live_raw_switches_given(const struct gt_live *live);
 bool gt_live_raw_discard(struct gt_live *live, uint64_t begun);
 void gt_live_raw_destroy(struct gt_live *live);
 
-/* Takes back the request for context switches, if one was made (change.watches). */
+/* Takes back the request for context switches, if one was made (change.watches). Takes change.lock. */
 void gt_live_unwatch(struct gt_live *live);
 
 /* How far any consuming reader has read, by writer; the caller frees it. Call with reading.lock held.
  * GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
-/* The trace_pipe of one thread. When it is closed, the reader of the whole trace goes on after it. */
+/* The trace_pipe of one thread. When it is closed, the reader of the whole trace goes on after it. Call with
+ * reading.lock held. GT_ENOMEM. */
 int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
 			     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
@@ -205,10 +215,11 @@ int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader);
 void gt_live_cpus_empty(struct gt_live *live, uint64_t begun, char *text, size_t bytes);
 void gt_live_cpus_destroy(struct gt_live *live);
 
-/* Empties the trace: no reader gets the present records any more. GT_ENOMEM. */
+/* Empties the trace: no reader gets the present records any more. Pulls; takes reading.lock. GT_ENOMEM. */
 int gt_live_empty(struct gt_live *live, struct gt_message *message);
 
-/* Operations of struct gt_control_ops. */
+/* Operations of struct gt_control_ops, which says what they take, give and fail with. They are called with
+ * no lock held; those that change something take change.lock, those that read text reading.lock. */
 int gt_live_get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
 int gt_live_set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 		struct gt_message *message);

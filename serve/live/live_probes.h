@@ -9,11 +9,13 @@
 #include "serve/live/live_private.h"
 
 /* words, filters: those that the session was started with. Adds the rows of each event known by now to
- * live->control. GT_ENOMEM. */
+ * live->control. Before another thread knows `live`. GT_ENOMEM. */
 int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters);
+/* As the last who knows it. */
 void gt_live_probes_fini(struct gt_live *live);
 
-/* Operations of struct gt_control_ops: dynamic probes. */
+/* Operations of struct gt_control_ops, which says what they take, give and fail with; from any thread,
+ * with no lock held. Dynamic probes: */
 int gt_live_probe_set(struct gt_control_target *target, const char *line, size_t bytes,
 		      enum gt_probe_kinds kinds, struct gt_probe_error *error,
 		      struct gt_message *message);
@@ -30,7 +32,8 @@ int gt_live_synthetics_remove(struct gt_control_target *target, const char *name
 int gt_live_synthetic(struct gt_control_target *target, uint64_t index,
 		      struct gt_event_format *event);
 
-/* Operations of struct gt_control_ops. events_came: events of what was loaded since the last call get their rows. */
+/* Operations of struct gt_control_ops. events_came: events of what was loaded since the last call get
+ * their rows. */
 void gt_live_events_came(struct gt_control_target *target);
 int gt_live_event(struct gt_control_target *target, uint64_t index, struct gt_control_event *event);
 int gt_live_event_set(struct gt_control_target *target, const char *word, size_t word_bytes,

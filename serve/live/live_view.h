@@ -51,6 +51,7 @@ struct gt_live_view {
 
 /* Fills *shown with the target that readers use; it must stay at its address. */
 void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struct gt_target *shown);
+/* As the last who knows it. */
 void gt_live_view_fini(struct gt_live_view *view);
 
 /* Writes a line into the trace, at the present time. GT_ENOSPC: no room, and not `overwrite`;

@@ -6,7 +6,7 @@
  * not change depths.
  *
  * struct gt_route has the settings; one struct gt_route_writer follows each writer of the source.
- * A route is used by one thread at a time.
+ * A route and its writers are used by one thread at a time; no function takes a lock.
  */
 #ifndef GT_SERVE_ROUTE_H
 #define GT_SERVE_ROUTE_H
@@ -101,28 +101,35 @@ struct gt_route_writer {
 	uint8_t events; /* whether its events are wanted, as of_thread said: enum gt_route_events */
 };
 
-/* Before it the caller sets `source`, `open` and `data`. */
+/* Before it the caller sets `source`, `open` and `data`, and all else to zero. tracing_on is off, and the
+ * tracer nop. */
 void gt_route_init(struct gt_route *route);
-/* The settings for all that is fed from now on; takes references to the lists. */
+/* The settings for all that is fed from now on, tracing_on included; takes references to the lists, and
+ * drops those to the old ones. */
 void gt_route_set(struct gt_route *route, const struct gt_route_want *want);
+/* tracing_on alone; `switched` stays. */
 void gt_route_switch(struct gt_route *route, bool on);
+/* Frees what it has allocated, and drops the references. Its writers are ended by gt_route_writer_fini. */
 void gt_route_fini(struct gt_route *route);
 
-/* Commands. set: adds one, or replaces the count of the one with the same function and action.
- * GT_ENOSPC: too many; GT_EINVAL: the glob is too long; GT_ENOMEM. remove: GT_ENOENT: there is none.
- * read: the index-th; GT_ENOENT after the last. The name is valid until the next set. */
+/* Commands. One with a count and one without (GT_ACTION_UNLIMITED) are two, even if function and action are
+ * the same. set: adds one, or replaces the count of the same one. GT_ENOSPC: there are
+ * GT_ROUTE_COMMANDS; GT_EINVAL: the glob is too long; GT_ENOMEM. remove: GT_ENOENT: there is no such
+ * one, whatever its count. read: the index-th; GT_ENOENT after the last. The name is the route's, and
+ * valid until the next set. */
 int gt_route_command_set(struct gt_route *route, const struct gt_control_command *command);
 int gt_route_command_remove(struct gt_route *route, const struct gt_control_command *command);
 int gt_route_command_read(const struct gt_route *route, uint64_t index,
 			  struct gt_control_command *command);
-/* The commands that a function has: bit n is the n-th. */
+/* The commands that a function has: bit n is place n of `commands`, not the n-th that is read. */
 uint32_t gt_route_commands_of(const struct gt_route *route, const char *name);
 
 /* Lists of threads. which: 0 only these (count 0: all), 1 not these. The list is copied. GT_ENOMEM:
- * the old list stays. */
+ * the old list stays. leaves_out: whether they leave that thread's records out. */
 int gt_route_set_threads(struct gt_route *route, int which, const uint32_t *tids, uint32_t count);
 bool gt_route_leaves_out(const struct gt_route *route, uint32_t tid);
 
+/* Before the first feed; cannot fail. */
 void gt_route_writer_init(struct gt_route_writer *writer);
 /* Decodes a sub-buffer of the source: the next one, or the last one again with more words. growing:
  * its writer may add more. overrun: how many of the writer's records were overwritten until it was copied,
@@ -135,6 +142,7 @@ int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  uint64_t overrun);
 /* Closes the open piece: the next record opens another one. */
 void gt_route_close(struct gt_route_writer *writer);
+/* Frees its memory; the pieces are their owner's. */
 void gt_route_writer_fini(struct gt_route_writer *writer);
 
 #endif

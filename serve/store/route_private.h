@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files route*.c share. */
+/* What the files route*.c share. One thread at a time, no locks, as route.h says. */
 #ifndef GT_SERVE_ROUTE_PRIVATE_H
 #define GT_SERVE_ROUTE_PRIVATE_H
 
@@ -73,11 +73,11 @@ bool gt_route_wants_event(struct gt_route *route, uint32_t number, bool *mark);
  * which depth. False: no room. */
 bool gt_route_room(struct gt_route *route, struct gt_route_writer *writer,
 		   const struct gt_record *record, uint32_t words, const struct gt_record *ended);
-/* An event's words, where there is room for them. */
+/* Writes an event's words; gt_route_room() must have made room for them. */
 void gt_route_put_event(struct gt_route_writer *writer, enum graftrace_event type,
 			const uint64_t *data, uint32_t count);
 /* Writes a record of the function tracer. In a stream of calls, the caller is the innermost
- * traced one. */
+ * traced one. False: no room. */
 bool gt_route_put_function(struct gt_route *route, struct gt_route_writer *writer,
 			   const struct gt_record *record);
 

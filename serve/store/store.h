@@ -2,7 +2,9 @@
 /*
  * A copy of a live target's records in the host's own memory, which is itself a target for readers. A
  * snapshot is a store that is filled once, an instance's buffer one that is filled again and again.
- * Any thread may use a store; it has a lock, which is held for moments.
+ * Any thread may use a store. Each function takes the store's lock, for its whole time; within it the
+ * source's functions are called, and the lock of `older` is taken. So of a lock order a store's comes
+ * before the source's, and a newer store's before an older one's.
  *
  * Writers have the same indexes as in the source, so positions (struct gt_merge_given) mean the same
  * in both.
@@ -21,18 +23,22 @@ struct gt_store;
 
 /* limit: bytes of sub-buffers to keep; 0: no limit. overwrite: a full store drops its oldest
  * sub-buffers; else new ones are left out and counted. The source must outlive the store.
- * GT_ENOMEM. */
+ * The store has one reference. GT_ENOMEM; *store is not set then. */
 int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite,
 		    struct gt_store **store);
 /* A store with a route: it keeps only the records that gt_store_want asks for, in sub-buffers of its
- * own, whose numbers begin after the source's. Before the first gt_store_want it keeps nothing. */
+ * own. Their numbers begin at 0, or after gt_store_begin behind the source's. Before the first
+ * gt_store_want it keeps nothing. GT_ENOMEM. */
 int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
 			   struct gt_store **store);
+/* What it keeps of the records that are copied from now on, and its tracing_on; takes references to the
+ * lists. What `want` points to beside them must stay valid. Only of a store with a route, as the
+ * functions up to gt_store_done. */
 void gt_store_want(struct gt_store *store, const struct gt_route_want *want);
 void gt_store_switch(struct gt_store *store, bool on); /* its tracing_on */
 /* Its tracing_on; *switched: the clock at which a command changed it last, 0: none did. */
 bool gt_store_is_on(struct gt_store *store, uint64_t *switched);
-/* As the functions gt_route_…; only of a store with a route. */
+/* As the functions gt_route_…, with their errors. */
 int gt_store_command_set(struct gt_store *store, const struct gt_control_command *command);
 int gt_store_command_remove(struct gt_store *store, const struct gt_control_command *command);
 /* Copies the name into `text`, cut to `room`. */
@@ -44,48 +50,52 @@ int gt_store_set_threads(struct gt_store *store, int which, const uint32_t *tids
 uint32_t gt_store_due(struct gt_store *store, uint32_t *cpu);
 void gt_store_done(struct gt_store *store);
 
-/* Take and release a reference; the last release frees the store. */
+/* Take and release a reference; the last release frees the store. put: NULL is allowed. */
 struct gt_store *gt_store_get(struct gt_store *store);
 void gt_store_put(struct gt_store *store);
 
 /* Copies start after these positions of the source's first `count` writers, and at the beginning of
- * the others. GT_ENOMEM. */
+ * the others. Call it before the first pull. The words of a position count for a store with a route
+ * only; another one copies that sub-buffer whole. GT_ENOMEM. */
 int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count);
 
-/* Copies start with the sub-buffers that are open now. GT_ENOMEM. */
+/* Copies start with the beginning of each writer's newest sub-buffer. Call it before the
+ * first pull, or after gt_store_rest. GT_ENOMEM. */
 int gt_store_begin_now(struct gt_store *store);
 
 /* Changes the limit: what is too much is dropped, the oldest first. older: another store with the
- * records from before this one; it counts against the limit, is dropped first and stays the
- * caller's. */
+ * records from before this one; it counts against the limit and is dropped first. No
+ * reference is taken: the caller keeps it until this one is gone. NULL: none. */
 void gt_store_set_limit(struct gt_store *store, uint64_t limit);
 void gt_store_set_older(struct gt_store *store, struct gt_store *older);
 
 /* Changes `overwrite` of gt_store_create. */
 void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
 
-/* Copies the source's new records. GT_ENOMEM: some of them come with the next pull; GT_EAGAIN: a command is due
- * (gt_store_due). */
+/* Copies the source's new records. GT_ENOMEM: some of them come with the next pull; GT_EAGAIN: a command is
+ * due (gt_store_due), and the rest comes with the pull after gt_store_done. */
 int gt_store_pull(struct gt_store *store);
 
 /* Nothing is copied until the next pull, for the source's records are not wanted. Readers get all that is
  * there, where else they get what was made before the last pull began: one cut over all writers. */
 void gt_store_rest(struct gt_store *store);
 
-/* Ends the copying: sub-buffers that were open when they were copied count as closed. */
+/* Ends the copying for good; a pull does nothing then. Sub-buffers that were open when they were copied
+ * count as closed. */
 void gt_store_freeze(struct gt_store *store);
 
-/* How far each writer was copied: an array with an element a writer; the caller frees it.
- * GT_ENOMEM. */
+/* How far each writer was copied: an array with an element a writer; the caller frees it. Of a store with
+ * a route the sequences are the source's, and the words mean nothing. GT_ENOMEM. */
 int gt_store_positions(struct gt_store *store, struct gt_merge_given **positions, uint32_t *count);
 
-/* Consumes the full sub-buffers of the source that were copied. */
+/* Consumes the full sub-buffers of the source that were copied; nothing where it cannot be consumed. */
 void gt_store_consume_source(struct gt_store *store);
 
 /* Drops all records but those of open sub-buffers. */
 void gt_store_clear(struct gt_store *store);
 
-/* The store as a target. Its clock is the source's at the time of gt_store_create. */
+/* The store as a target, for any thread, valid until the last reference is released. Its clock is the
+ * source's at the time of gt_store_create. */
 struct gt_target *gt_store_target(struct gt_store *store);
 
 #endif

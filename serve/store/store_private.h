@@ -61,10 +61,11 @@ struct gt_store {
 	struct gt_route route;
 };
 
-/* store_ring.c: readers of the store call these; they take the lock. */
+/* store_ring.c: readers of the store call these; they take the lock themselves. */
 extern const struct gt_ring_ops gt_store_ring;
 
-/* store_fill.c: the route's `open`: appends an empty piece to the writer in work. */
+/* store_fill.c: the route's `open`: appends an empty piece to the writer in work. NULL: no room, no
+ * memory. */
 struct graftrace_sub_buffer *gt_store_open_piece(void *data, struct gt_route_writer *route);
 
 /* store_pieces.c */
@@ -79,7 +80,9 @@ void gt_store_append(struct gt_store *store, struct gt_store_writer *writer,
 /* Puts a piece into the place of the writer's last one, and frees that one. */
 void gt_store_replace_last(struct gt_store *store, struct gt_store_writer *writer,
 			   struct gt_store_piece *piece);
+/* Frees the writer's first piece; there must be one. */
 void gt_store_drop_first(struct gt_store *store, struct gt_store_writer *writer);
+/* Frees all pieces of all writers. */
 void gt_store_drop_all(struct gt_store *store);
 /* A reader begins to use a piece: it does not count against the limit until it is consumed. */
 void gt_store_take_out(struct gt_store *store, struct gt_store_piece *piece);
