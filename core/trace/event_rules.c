@@ -269,17 +269,30 @@ static int add_action(struct gt_event_rules *rules, const char *word,
 /* ---- histograms ---- */
 
 /* Of those without a name, or of those with the same one. */
+static bool is_hist(const struct gt_event_action *action, const struct gt_hist *hist)
+{
+	return action->hist != NULL && gt_string_is(action->hist->hist.name, hist->name) &&
+	       gt_hist_is_same(&action->hist->hist, hist);
+}
+
 static struct gt_event_action *find_hist(const struct gt_event_rule *rule,
 					 const struct gt_hist_use *use, const char *filter)
 {
-	for (uint32_t i = 0; rule != NULL && i < rule->action_count; i++) {
-		struct gt_event_action *action = &rule->actions[i];
+	for (uint32_t i = 0; rule != NULL && i < rule->action_count; i++)
+		if (is_hist(&rule->actions[i], &use->hist) &&
+		    gt_string_is(rule->actions[i].trigger.filter, filter))
+			return &rule->actions[i];
+	return NULL;
+}
 
-		if (action->hist != NULL && gt_string_is(action->hist->hist.name, use->hist.name) &&
-		    gt_hist_is_same(&action->hist->hist, &use->hist) &&
-		    gt_string_is(action->trigger.filter, filter))
-			return action;
-	}
+const struct gt_hist_use *gt_event_rules_same(const struct gt_event_rules *rules, const char *word,
+					      const struct gt_hist *hist)
+{
+	const struct gt_event_rule *rule = find_word(rules, word);
+
+	for (uint32_t i = 0; rule != NULL && i < rule->action_count; i++)
+		if (is_hist(&rule->actions[i], hist))
+			return rule->actions[i].hist;
 	return NULL;
 }
 
@@ -348,8 +361,10 @@ static int add_hist(struct gt_event_rules *rules, const char *word,
 		return gt_fail(message, error, "no room for a histogram");
 	}
 	/* Where the event is not known yet, neither is what it needs. */
+	rules->looking = use;
 	if (gt_event_rules_parse_hist(rules, word, trigger->hist, false, parsed, &wrong) == 0)
 		error = gt_event_rules_make_foreign(rules, parsed, use, message);
+	rules->looking = NULL;
 	gt_memory_put(memory_of(rules), parsed, sizeof(*parsed));
 	if (error)
 		remove_hist(rules, use);
@@ -616,7 +631,9 @@ static uint64_t add_description(struct builder *builder, struct gt_event_rules *
 	int error;
 
 	rules->is_waiting = false;
+	rules->looking = action->hist;
 	error = gt_hists_describe(&rules->hists, action->hist, event, &world, &message);
+	rules->looking = NULL;
 	rules->is_placed |= !had_room && !error;
 	if (rules->is_waiting) {
 		builder->waits = true;

@@ -50,8 +50,10 @@ struct gt_event_rules {
 	size_t count;
 	const struct gt_rules_host *host;
 	struct gt_event_format found;
-	bool is_waiting; /* a variable was found whose histogram has no table yet */
-	bool is_placed;	 /* a table has got room */
+	const struct gt_hist_use
+		*looking; /* it looks for variables; NULL: one that is to be made */
+	bool is_waiting;  /* a variable was found whose histogram has no table yet */
+	bool is_placed;	  /* a table has got room */
 	uint32_t word_count;
 	uint8_t words[GRAFTRACE_ARENA_WORDS]; /* 1: it is in use; the first one is never */
 };
@@ -103,6 +105,9 @@ struct gt_hist_world gt_event_rules_world(struct gt_event_rules *rules, bool is_
 /* As gt_hist_parse(); also GT_ENOENT: there is no such event yet. */
 int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, const char *text,
 			      bool is_new, struct gt_hist *hist, struct gt_hist_error *error);
+/* The event's histogram that is the same, whatever its filter; NULL: it has none. */
+const struct gt_hist_use *gt_event_rules_same(const struct gt_event_rules *rules, const char *word,
+					      const struct gt_hist *hist);
 /* A histogram of the event with keys of the same kinds; NULL: it has none. */
 const struct gt_event_action *gt_event_rules_alike(const struct gt_event_rules *rules,
 						   const char *system, const char *event,

@@ -16,10 +16,19 @@ static bool find_in(const struct gt_hist_use *use, const char *name, struct gt_h
 	       gt_hist_find_variable(&use->hist, name, (uint32_t)(use->table->offset / 64), found);
 }
 
-static uint32_t find_variable(void *data, const char *system, const char *event, const char *name,
-			      struct gt_hist_found *found)
+/* Whether the histogram that looks for variables sees this one's. Those that came after it are looked at only if it
+ * finds none otherwise: as in Linux, it goes on to read what it read when it was made. */
+static bool sees(const struct gt_event_rules *rules, const struct gt_hist_use *use, bool later)
 {
-	struct gt_event_rules *rules = data;
+	const struct gt_hist_use *looking = rules->looking;
+
+	return use != NULL &&
+	       (looking == NULL || (use != looking && (later || use->born < looking->born)));
+}
+
+static uint32_t find_those(struct gt_event_rules *rules, const char *system, const char *event,
+			   const char *name, bool later, struct gt_hist_found *found)
+{
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < rules->count; i++) {
@@ -30,13 +39,21 @@ static uint32_t find_variable(void *data, const char *system, const char *event,
 		for (uint32_t k = 0; k < rule->action_count; k++) {
 			const struct gt_hist_use *use = rule->actions[k].hist;
 
-			if (!find_in(use, name, found))
+			if (!sees(rules, use, later) || !find_in(use, name, found))
 				continue;
 			rules->is_waiting |= !use->is_described;
 			count++;
 		}
 	}
 	return count;
+}
+
+static uint32_t find_variable(void *data, const char *system, const char *event, const char *name,
+			      struct gt_hist_found *found)
+{
+	const uint32_t count = find_those(data, system, event, name, false, found);
+
+	return count != 0 ? count : find_those(data, system, event, name, true, found);
 }
 
 static const struct gt_event_format *find_event(void *data, const char *system, const char *name)
@@ -78,9 +95,11 @@ int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, co
 {
 	const struct gt_hist_world world = gt_event_rules_world(rules, is_new);
 	const struct gt_event_format *found = NULL;
+	const struct gt_hist_use *const looking = rules->looking;
 	struct gt_event_format event;
 	char *system;
 	size_t colon = 0;
+	int failed;
 
 	*error = (struct gt_hist_error){ 0 };
 	while (word[colon] != '\0' && word[colon] != ':')
@@ -93,7 +112,13 @@ int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, co
 	if (found == NULL)
 		return GT_ENOENT;
 	event = *found;
-	return gt_hist_parse(text, gt_string_bytes(text), &event, &world, hist, error);
+	/* One that is there reads what it reads. */
+	if (!is_new && rules->looking == NULL &&
+	    gt_hist_parse(text, gt_string_bytes(text), NULL, NULL, hist, error) == 0)
+		rules->looking = gt_event_rules_same(rules, word, hist);
+	failed = gt_hist_parse(text, gt_string_bytes(text), &event, &world, hist, error);
+	rules->looking = looking;
+	return failed;
 }
 
 /* Each of the fields becomes a variable of a histogram with the keys of one that is there, and its filter. */
@@ -133,6 +158,8 @@ bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt
 		for (uint32_t i = 0; i < rules->rules[n].action_count; i++) {
 			const struct gt_hist_use *other = rules->rules[n].actions[i].hist;
 
+			if (other == use)
+				continue;
 			for (uint32_t k = 0; other != NULL && k < other->hist.reference_count; k++)
 				if (other->is_described && use->is_described &&
 				    other->hist.references[k].table == use->table->offset / 64)

@@ -60,6 +60,7 @@ struct gt_hist_use *gt_hists_new(struct gt_hists *hists, const char *text)
 
 	if (use == NULL)
 		return NULL;
+	use->born = ++hists->born;
 	use->text = gt_string_keep(memory_of(hists), text, gt_string_bytes(text));
 	if (use->text != NULL &&
 	    gt_hist_parse(text, gt_string_bytes(text), NULL, NULL, &use->hist, &error) == 0) {

@@ -53,12 +53,14 @@ struct gt_hists {
 	struct gt_hist_table *tables;
 	uint64_t
 		from; /* where it is looked for room first: what was given back is used again last */
+	uint64_t born; /* histograms that there ever were */
 };
 
 /* One event's histogram. */
 struct gt_hist_use {
 	struct gt_hist hist; /* without the event's format until it is described */
 	char *text;	     /* as it was asked for */
+	uint64_t born;	     /* its number among all that there ever were */
 	struct gt_hist_table *table;
 	bool is_described;
 	struct graftrace_hist description;

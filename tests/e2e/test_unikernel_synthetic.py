@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from conftest import BUILD
+import linux
+from conftest import BUILD, line_with
 from unikernel import Machine, machine
 from test_unikernel_events import expect, lines_of, quiet
 from test_unikernel_record import Recorder
@@ -160,6 +161,43 @@ def test_a_recording_has_them_also_those_that_come_later(plain, tmp_path):
     report = subprocess.run(["trace-cmd", "report", "-i", tmp_path / "dat"], capture_output=True, text=True, timeout=60,
                             check=True)
     assert len(re.findall(r"wakeup_latency: +lat=\d+,? pid=\d+,? prio=120", report.stdout)) > 10, report.stdout[:2000]
+
+
+FILES = "synthetic_events|dynamic_events|error_log|events/synthetic/.*"
+
+
+def type_session(machine, session, port):
+    """What a session of linux_sessions.txt gives, as far as it is about synthetic events."""
+    found = []
+    for step in linux.read_sessions():
+        typed = re.fullmatch(rf"(echo|printf|cat)(?: (.*?))? ?(>>|>|) ?({FILES})", step.typed)
+        if step.session != session or step.topic is not None or not typed:
+            continue
+        command, text, how, path = typed.groups()
+        if command == "cat":
+            status, body = get(machine, path, port=port)
+            found.append((step.typed, status, re.sub(r"\[ *\d+\.\d+\]", "[]", body.decode()) if status == 200 else ""))
+        else:
+            text = (text or "") + ("\n" if command == "echo" else "")
+            answer = machine.ask(f"{'POST' if how == '>>' else 'PUT'} /ftrace/{path} HTTP/1.1\r\nHost: localhost\r\n"
+                                 f"Connection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}", port)
+            found.append((step.typed, int(answer.split()[1])))
+    return found
+
+
+@pytest.mark.parametrize("session", ["synthetic events", "synthetic events among the dynamic ones"])
+def test_a_session_gives_what_it_gives_with_a_program(plain, session):
+    """Of which Linux is the judge: test_linux.py."""
+    program = subprocess.Popen([GRAFTRACE, "record", "-o", "/dev/null", "--serve=127.0.0.1:0", "/bin/cat"],
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        port = int(line_with(program.stderr, r":(\d+)/ftrace/")[1])
+        programs = type_session(plain, session, port)
+    finally:
+        program.communicate(timeout=30)  # cat ends with its input
+    expect(plain, "error_log", "")
+    assert len(programs) > 20
+    assert type_session(plain, session, plain.trace_port) == programs
 
 
 def count(busy, path):

@@ -294,6 +294,38 @@ static void the_time_between_two_events_becomes_an_event(void **state)
 			 atoi(strstr(get("events/synthetic/took/format"), "ID: ") + 4));
 }
 
+/* As on Linux, where a reference is to what there was when it was made. */
+static void a_variable_of_the_same_name_that_comes_later_changes_nothing(void **state)
+{
+	(void)state;
+	begin_selling();
+	assert_int_equal(put("events/shop/sold/trigger", "hist:keys=common_pid:v=pieces"), 0);
+	assert_int_equal(put("events/door/locked/trigger",
+			     "hist:keys=common_pid:v=level+$v:onmax($v).save(flags)"),
+			 0);
+	have_room(65536);
+	sell(5, "x");
+	lock_door(1, 2);
+	have_fake_stack();
+	assert_true(is_in("events/door/locked/hist", "max:          7  flags:          1"));
+	assert_int_equal(put("events/shop/opened/trigger", "hist:keys=common_pid:v=common_cpu"), 0);
+	assert_int_equal(append("events/door/locked/trigger", "hist:keys=common_pid:x=$v"),
+			 GT_EINVAL); /* which of them? */
+	have_room(65536);
+	sell(8, "x");
+	open_door();
+	lock_door(3, 2);
+	have_fake_stack();
+	assert_true(is_in("events/door/locked/hist", "max:         10  flags:          3"));
+	/* It does not keep itself. */
+	assert_int_equal(append("events/shop/sold/trigger", "!hist:keys=common_pid:v=pieces"),
+			 GT_EBUSY);
+	assert_int_equal(put("events/door/locked/trigger", ""), 0);
+	assert_string_equal(get("events/door/locked/hist"), "");
+	assert_int_equal(put("events/shop/sold/trigger", ""), 0);
+	assert_string_equal(get("events/shop/sold/hist"), "");
+}
+
 static void an_event_that_is_used_is_not_removed(void **state)
 {
 	struct gt_control_node found;
@@ -655,6 +687,173 @@ static void many_long_parameters_are_taken(void **state)
 	assert_true(is_in("events/shop/sold/trigger", text + strlen("hist:keys=what:")));
 }
 
+/* ---- … and by chance ---- */
+
+static uint32_t seed;
+
+static uint32_t chance(uint32_t below)
+{
+	seed = seed * 1664525u + 1013904223u;
+	return (seed >> 8) % below;
+}
+
+static const char *any_of(const char *const *texts, uint32_t count)
+{
+	return texts[chance(count)];
+}
+
+#define ANY_OF(...)                                  \
+	any_of((const char *const[]){ __VA_ARGS__ }, \
+	       sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
+
+static const char *any_event(void)
+{
+	return ANY_OF("shop.sold", "door.locked", "shop.opened", "synthetic.s0", "synthetic.s1",
+		      "synthetic.s2");
+}
+
+static const char *any_value(void)
+{
+	return ANY_OF("pieces", "what", "level", "flags", "common_pid", "common_timestamp",
+		      "common_cpu", "stacktrace", "a", "b", "$v0", "$v1", "$v2", "7", "-(pieces)",
+		      "pieces+level", "common_timestamp-$v0", "$v1*3", "pieces.log2",
+		      "a.buckets=10", "common_pid.execname", "common_timestamp.usecs", "pieces/0",
+		      "hitcount", "");
+}
+
+static const char *any_action(void)
+{
+	return ANY_OF("onmatch(shop.sold).s0(pieces,flags)", "onmatch(shop.sold).s1($t0,what)",
+		      "onmatch(shop.sold).trace(s2,$t0)", "onmatch(synthetic.s0).s0(a,b)",
+		      "onmatch(synthetic.s1).s2(a)", "onmatch(synthetic.s2).s2(common_timestamp)",
+		      "onmax($v0).save(pieces,what)", "onmax($v0).save(level)",
+		      "onchange($v1).snapshot()", "onmax($v0).trace(s2,common_timestamp)",
+		      "onmatch(shop.sold).s0(pieces", "onmax(v0).save()",
+		      "onmatch(nothing).s0(a,b)");
+}
+
+static void add_hist(char *text)
+{
+	sprintf(text + strlen(text), "hist:keys=%s", chance(3) ? "common_pid" : any_value());
+	if (chance(4) == 0)
+		sprintf(text + strlen(text), ",%s", any_value());
+	if (chance(3) == 0)
+		sprintf(text + strlen(text), ":vals=%s", any_value());
+	if (chance(2))
+		sprintf(text + strlen(text), ":t0=common_timestamp%s", chance(3) ? "" : "-$t0");
+	for (uint32_t i = chance(3); i > 0; i--)
+		sprintf(text + strlen(text), ":v%u=%s", chance(2), any_value());
+	for (uint32_t i = chance(3); i > 0; i--)
+		sprintf(text + strlen(text), ":%s", any_action());
+	if (chance(4))
+		strcat(text, ":size=128");
+	if (chance(6) == 0)
+		sprintf(text + strlen(text), ":name=n%u", chance(2));
+	if (chance(8) == 0)
+		strcat(text, ANY_OF(":pause", ":cont", ":clear", ":sort=pieces.descending", ":"));
+}
+
+static const char *any_path(void)
+{
+	static char path[64];
+	const char *event = any_event(), *dot = strchr(event, '.');
+
+	snprintf(path, sizeof(path), "events/%.*s/%s/%s", (int)(dot - event), event, dot + 1,
+		 ANY_OF("trigger", "trigger", "trigger", "trigger", "filter", "enable"));
+	return chance(5) ? path : ANY_OF("synthetic_events", "dynamic_events", "set_event");
+}
+
+/* What is typed, most of which is refused. */
+static void type(void)
+{
+	char text[2048] = "";
+	struct gt_control_node found;
+	const char *const path = any_path();
+
+	if (chance(6) == 0)
+		strcat(text, "!");
+	if (strstr(path, "trigger") != NULL && chance(5))
+		add_hist(text);
+	else if (strstr(path, "trigger") != NULL)
+		strcat(text, ANY_OF("traceoff:1", "stacktrace", "enable_event:synthetic:s0",
+				    "disable_event:shop:sold:3", "snapshot",
+				    "enable_hist:synthetic:s1", "disable_hist:shop:sold"));
+	else if (strstr(path, "filter") != NULL)
+		strcat(text, ANY_OF("pieces > 1", "a == 3 || b < 2", "what ~ \"x*\"", "0",
+				    "((pieces", ""));
+	else if (strstr(path, "enable") != NULL)
+		strcat(text, ANY_OF("0", "1", "2"));
+	else if (strcmp(path, "set_event") == 0)
+		strcat(text, ANY_OF("synthetic:*", "s0", "shop:", "*:*", "nothing"));
+	else
+		sprintf(text + strlen(text), "%ss%u%s", path[0] == 'd' ? "s:" : "", chance(3),
+			ANY_OF(" int a; u32 b", " u64 a; char b[]", " u64 a", " int a int b", "",
+			       " x y"));
+	if (chance(4) == 0 && strstr(path, "trigger") != NULL)
+		strcat(text, ANY_OF(" if pieces > 2", " if a != 3", " if level"));
+	if (gt_control_find(&control.control, path, strlen(path), &found) == 0)
+		(chance(8) ? append : put)(path, text);
+}
+
+/* Until nothing changes any more: some are used by others that are taken away later. */
+static void take_all_away(void)
+{
+	static const char *const systems[] = { "shop/sold",    "shop/opened",  "door/locked",
+					       "synthetic/s0", "synthetic/s1", "synthetic/s2" };
+
+	put("events/enable", "0");
+	for (int round = 0; round < 8; round++)
+		for (size_t i = 0; i < sizeof(systems) / sizeof(*systems); i++) {
+			struct gt_control_node found;
+			char path[64], line[2048];
+
+			snprintf(path, sizeof(path), "events/%s/trigger", systems[i]);
+			if (gt_control_find(&control.control, path, strlen(path), &found) != 0)
+				continue;
+			put(path, "");
+			/* each line, of which one may be read by the next one */
+			for (const char *at = get(path); *at != 0 && *at != '#';) {
+				const size_t bytes = strcspn(at, "\n");
+
+				snprintf(line, sizeof(line), "!%.*s", (int)bytes, at);
+				if (strstr(line, " [") != NULL)
+					*strstr(line, " [") = 0;
+				append(path, line);
+				at += bytes + 1;
+			}
+		}
+	assert_int_equal(put("synthetic_events", ""), 0);
+}
+
+static void texts_by_chance_break_nothing(void **state)
+{
+	(void)state;
+	for (uint32_t round = 0; round < 20; round++) {
+		start_shop(NULL);
+		seed = round;
+		begin_selling();
+		for (int i = 0; i < 400; i++) {
+			type();
+			have_room(i % 3 ? 65536 : 4000);
+			sell((int)chance(5), "xyz");
+			lock_door(chance(3), (unsigned char)chance(3));
+			open_door();
+			have_fake_stack();
+			put("tracing_on", "1");
+		}
+		get("trace");
+		get("events/shop/sold/hist");
+		take_all_away();
+		/* All is as at first. */
+		assert_string_equal(get("events/shop/sold/hist"), "");
+		assert_int_equal(put("set_event", "shop:sold"), 0);
+		assert_int_equal(put("events/shop/filter", "0"), 0);
+		assert_int_equal(put("trace", ""), 0);
+		sell(1, "x");
+		assert_true(is_in("trace", "sold: pieces=1"));
+	}
+}
+
 static void a_kernel_without_the_memory_has_no_rules(void **state)
 {
 	struct gt_control_node found;
@@ -682,6 +881,7 @@ int main(void)
 		TEST(a_histogram_counts_by_thread_and_by_function),
 		TEST(variables_go_from_one_event_to_another),
 		TEST(the_time_between_two_events_becomes_an_event),
+		TEST(a_variable_of_the_same_name_that_comes_later_changes_nothing),
 		TEST(an_event_that_is_used_is_not_removed),
 		TEST(numbers_of_removed_events_stay_theirs),
 		TEST(there_are_so_many_definitions),
@@ -694,6 +894,7 @@ int main(void)
 		TEST(a_format_of_long_names_is_whole),
 		TEST(long_and_nested_texts_are_refused),
 		TEST(many_long_parameters_are_taken),
+		TEST(texts_by_chance_break_nothing),
 		TEST(a_kernel_without_the_memory_has_no_rules),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
