@@ -368,6 +368,75 @@ def test_it_fits_on_a_small_screen(page, browser):
         browser.ask("POST", "/window/rect", {"width": 1400, "height": 900})
 
 
+METHODS = """
+namespace of_a_long_name { template<class T> struct also_of_a_long_name { template<class U> struct and_one_more {
+    __attribute__((noinline)) static unsigned of_the_method(unsigned n) { return n ? of_the_method(n - 1) + 1 : 0; }
+}; }; }
+int main() { return of_a_long_name::also_of_a_long_name<int>::and_one_more<char>::of_the_method(30) != 30; }
+"""
+
+
+def test_a_name_is_never_cut_at_the_method(graftrace, compile, browser):
+    graftrace("record", compile(METHODS, "-O1", "-fno-inline", compiler="g++", suffix=".cc"))
+    graftrace("report", "--html", "methods.html")
+    browser.ask("POST", "/window/rect", {"width": 500, "height": 800})
+    try:
+        visit(browser, (graftrace.directory / "methods.html").resolve().as_uri())
+        for view, of in (("overview", "top"), ("functions", "functions")):
+            show(browser, view)
+            names = [row[0] for row in rows(browser, of)]
+            assert "of_a_long_name::also_of_a_long_name<…>::and_one_more<…>::of_the_method" in names
+            seen = browser.run("""return [...document.querySelectorAll(`#${arguments[0]} a`)]
+                .filter(a => a.textContent.endsWith("::of_the_method")).map(a => {
+                    const range = document.createRange(), cell = a.closest("td").getBoundingClientRect();
+                    const all = a.querySelector(".head");
+                    range.selectNodeContents(a.lastChild);
+                    return [range.getBoundingClientRect().right <= cell.right, all.scrollWidth > all.clientWidth];
+                })""", of)
+            assert seen == [[True, True]], view
+    finally:
+        browser.ask("POST", "/window/rect", {"width": 1400, "height": 900})
+
+
+OPERATORS = """
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+namespace { struct Order { std::vector<int> items; bool operator<(const Order &other) const { return items < other.items; } }; }
+static std::string name_of(int n) { return "k" + std::to_string(n); }
+int main() {
+    std::map<std::string, Order> orders;
+    std::map<Order, std::string> names;
+    for (int i = 0; i < 50; i++) {
+        auto &items = orders[name_of(i % 7)].items;
+        items.push_back(i);
+        std::sort(items.begin(), items.end(), [](int a, int b) { return a > b; });
+        names[orders[name_of(i % 7)]] = name_of(i);
+    }
+    return orders.size() == 7 ? 0 : 1;
+}
+"""
+RUST = ["<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop", "<gimli::read::unit::Unit<R>>::entries",
+        "core::ptr::drop_in_place<alloc::string::String>", "<F as core::str::pattern::Pattern>::into_searcher",
+        "a<b", "x::<y", "operator<<", "std::operator<< <std::char_traits<char> >", "<dyn core::any::Any>::is<T>::{{closure}}"]
+
+
+def test_short_names_are_the_terminals(graftrace, compile, browser):
+    graftrace("record", compile(OPERATORS, "-O0", compiler="g++", suffix=".cc"))
+    told = {which: graftrace("report", "--sort", "name", "-f", "name", "--names", which).stdout.splitlines()[1:]
+            for which in ("short", "full")}
+    names = [[line.split(None, 2)[2] for line in told[which] if line.strip()] for which in ("full", "short")]
+    assert len(names[0]) > 100 and any(name.endswith("::operator()") for name in names[1])
+    graftrace("report", "--html", "operators.html")
+    visit(browser, (graftrace.directory / "operators.html").resolve().as_uri())
+    for full, brief in zip(*names):
+        assert browser.run("return shortName(arguments[0])", full) == brief, full
+    assert [browser.run("return shortName(arguments[0])", name) for name in RUST] == [
+        "<Vec<…> as Drop>::drop", "<Unit<…>>::entries", "core::ptr::drop_in_place<…>", "<F as Pattern>::into_searcher",
+        "a<…>", "x::<y", "operator<<", "std::operator<< <…>", "<Any>::is<…>::{{closure}}"]
+
+
 def test_report_writes_the_page_too(graftrace, recorded):
     graftrace("report", "--html", "one.html")
     assert HOSTILE not in (graftrace.directory / "one.html").read_text()

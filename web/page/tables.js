@@ -3,8 +3,17 @@
 "use strict";
 
 /* A name that leads to its function; the full one on hover. */
+/* A name whose beginning gives way where it has no room, not its end, the method's name. */
+function nameParts(text) {
+	const at = text.lastIndexOf("::");
+
+	if (at <= 0)
+		return [text];
+	return [element("span", { class: "head", style: { maxWidth: `calc(100% - ${text.length - at}ch)` } }, text.slice(0, at)), text.slice(at)];
+}
+
 function functionLink(id, name) {
-	return element("a", { class: "mono", href: hashOf({ view: "function", id }), title: name }, shortName(name));
+	return element("a", { class: "mono", href: hashOf({ view: "function", id }), title: name }, ...nameParts(shortName(name)));
 }
 
 /* A table: columns are [title, cell of a row, kind]; kind "name" is wide and to the left. */

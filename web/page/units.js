@@ -50,32 +50,92 @@ function moment(ns, step, longest = ns) {
 const percent = (part, all) => !(all > 0) ? "" : part > 0 && part / all < 0.00005 ? "< 0.01 %" :
 	`${(100 * part / all).toFixed(part / all < 0.0995 ? 2 : 1)} %`;
 
-/* std::map<int, std::string>::find(int const&) becomes std::map<…>::find; a Rust hash goes. */
-function shortName(name) {
-	if (!/[<(]|::h[0-9a-f]{16}$/.test(name))
-		return name;
-	let out = "", depth = 0, at = 0;
-	const text = name.replace(/::h[0-9a-f]{16}$/, "").replaceAll("(anonymous namespace)::", "")
-		.replaceAll("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string");
-	while (at < text.length) {
-		const operator = depth === 0 && /^operator\s*(\(\)|<=>|->\*?|<<=?|>>=?|[<>]=?)/.exec(text.slice(at, at + 14));
-		if (operator) {
-			out += operator[0];
-			at += operator[0].length;
-			continue;
-		}
-		const letter = text[at++];
-		if (letter === "<" || letter === "(") {
-			if (depth++ === 0)
-				out += letter === "<" ? "<…>" : out === "" ? "(…)" : "()";
-		} else if ((letter === ">" || letter === ")") && depth > 0) {
-			depth--;
-		} else if (depth === 0) {
-			out += letter;
+/* Short names are the terminal's (export/short_names.c): std::map<…>::find, <Vec<…> as Drop>::drop. */
+const SAID_SHORT = [
+	["std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"],
+	["std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"],
+	["std::basic_string_view<char, std::char_traits<char> >", "std::string_view"],
+	["std::basic_ostream<char, std::char_traits<char> >", "std::ostream"],
+	["std::basic_istream<char, std::char_traits<char> >", "std::istream"],
+	["std::__cxx11::", "std::"], ["(anonymous namespace)::", ""], ["[abi:cxx11]", ""],
+];
+
+/* The length of "operator<<" and similar names, in which < and > are no brackets; 0: there is none. */
+function operatorLength(text, at) {
+	if (!text.startsWith("operator", at) || /\w/.test(text[at - 1] ?? " "))
+		return 0;
+	const sign = /^(<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)/.exec(text.slice(at + 8, at + 11));
+	return sign ? 8 + sign[0].length : 0;
+}
+
+/* The place after the bracket that closes the one at `at`, or the end. */
+function behindBracket(text, at) {
+	for (let depth = 0; at < text.length; at++) {
+		const sign = operatorLength(text, at);
+
+		if (sign > 0)
+			at += sign - 1;
+		else if (text[at] === "<")
+			depth++;
+		else if (text[at] === ">" && text[at - 1] !== "-" && --depth === 0)
+			return at + 1;
+	}
+	return text.length;
+}
+
+/* "Type as Trait" at the beginning of a Rust name: the last part of each. */
+function typeAsTrait(text) {
+	let out = "", part = 0, depth = 0;
+
+	for (let at = 0; at < text.length; at++) {
+		if ("<([".includes(text[at]))
+			depth++;
+		else if (">)]".includes(text[at]))
+			depth = Math.max(depth - 1, 0);
+		if (depth === 0 && text.startsWith("::", at))
+			part = at + 2;
+		if (depth === 0 && text.startsWith(" as ", at) && at + 4 < text.length) {
+			out += `${shorten(text.slice(part, at))} as `;
+			part = at + 4;
+			at += 3;
 		}
 	}
-	/* What C++ says of a function's arguments and behind them says little here. */
-	return out.replace(/\(\)( const)?( \[clone [^\]]*\])?$/, "").replace(/ const$/, "") || name;
+	return out + shorten(text.slice(part));
+}
+
+function shorten(text) {
+	let out = "", at = 0;
+
+	while (at < text.length) {
+		const sign = operatorLength(text, at), said = SAID_SHORT.find(([full]) => text.startsWith(full, at));
+
+		if (sign > 0 || said || text[at] !== "<") {
+			out += sign > 0 ? text.slice(at, at + sign) : said ? said[1] : text[at];
+			at += sign > 0 ? sign : said ? said[0].length : 1;
+			continue;
+		}
+		const behind = behindBracket(text, at), closed = text[behind - 1] === ">";
+		if (at === 0 && behind < text.length && closed)
+			out += `<${typeAsTrait(text.slice(1, behind - 1))}>`;
+		else if (at > 0 && text[at - 1] === ":" && !closed)
+			out += text.slice(at, behind);
+		else
+			out += "<…>";
+		at = behind;
+	}
+	return out;
+}
+
+const shortNames = new Map();
+
+function shortName(name) {
+	let brief = shortNames.get(name);
+
+	if (brief === undefined) {
+		brief = /[<([]|__cxx11/.test(name) ? shorten(name) : name;
+		shortNames.set(name, brief);
+	}
+	return brief;
 }
 
 /* Cut in the middle: both the scope and the method stay. */
