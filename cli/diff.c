@@ -65,6 +65,7 @@ static const struct option options[] = {
 struct arguments {
 	const char *sides[2][GT_DIFF_RUNS_MAX];
 	uint32_t runs[2];
+	char *programs[2]; /* of the first run of each; NULL: not known */
 	enum gt_diff_key sort;
 	enum format format;
 	const char *output;
@@ -194,6 +195,42 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	return 0;
 }
 
+static const char *file_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* Returns a copy of the program's path, NULL if that cannot be told. */
+static char *program_of(const char *path)
+{
+	struct gt_recording *recording;
+	struct gt_message message;
+	char *program = NULL;
+
+	if (gt_recording_open(path, &recording, &message) != 0)
+		return NULL;
+	program = strdup(gt_recording_info(recording)->program);
+	gt_recording_close(recording);
+	return program;
+}
+
+/* Returns what is compared as the program: of a run that was started by another program (taskset, env, a shell)
+ * the file that is the other side's program. */
+static const char *compared_program(struct gt_recording *recording, const char *other)
+{
+	const char *own = gt_recording_info(recording)->program;
+	struct gt_recording_object object;
+
+	if (other == NULL || other[0] == '\0' || strcmp(file_of(own), file_of(other)) == 0)
+		return own;
+	for (uint32_t i = 0; gt_recording_object(recording, i, &object) == 0; i++)
+		if (strcmp(file_of(object.path), file_of(other)) == 0)
+			return other;
+	return own;
+}
+
 /* Adds one run to the table, or to the flame graph. GT_EXIT_FAILED: its recording cannot be
  * opened or is damaged. */
 static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, unsigned side,
@@ -211,7 +248,7 @@ static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, un
 	*usable = recording != NULL;
 	if (recording == NULL)
 		return GT_EXIT_FAILED;
-	const char *program = gt_recording_info(recording)->program;
+	const char *program = compared_program(recording, arguments->programs[!side]);
 	gt_progress_reading(recording, flame != NULL ? 2 : 1);
 	if (flame != NULL) {
 		error = gt_diff_flame_add(flame, side, gt_recording_target(recording), program);
@@ -307,6 +344,8 @@ static int run(struct arguments *arguments)
 			arguments->output = "diff.svg";
 	}
 	for (unsigned side = 0; side < 2; side++)
+		arguments->programs[side] = program_of(arguments->sides[side][0]);
+	for (unsigned side = 0; side < 2; side++)
 		for (uint32_t i = 0; i < arguments->runs[side] && usable; i++)
 			if (take_run(arguments, flame, side, arguments->sides[side][i], &usable) !=
 			    GT_EXIT_DONE)
@@ -318,6 +357,8 @@ static int run(struct arguments *arguments)
 	if (!usable || write_result(arguments, flame) != GT_EXIT_DONE)
 		result = GT_EXIT_FAILED;
 	gt_diff_flame_destroy(flame);
+	free(arguments->programs[0]);
+	free(arguments->programs[1]);
 	return result;
 }
 

@@ -44,6 +44,16 @@ def rows_of(graftrace, *words):
     return {row["function"]: row for row in table["rows"]}
 
 
+def test_a_program_is_compared_with_itself_also_where_another_one_has_started_it(graftrace, compile):
+    program = compile(PROGRAM.replace("ROUNDS", "10"), "-O1")
+    graftrace("record", "-o", "a.data", program)
+    graftrace("record", "-o", "b.data", "env", "X=1", program)
+    for sides in (["a.data", "b.data"], ["b.data", "a.data"], ["b.data", "b.data"]):
+        rows = rows_of(graftrace, *sides)
+        assert rows["steady"]["calls"] == [200, 200], sides
+    assert rows_of(graftrace, "a.data", "b.data")["work"]["object"] == "(program)"
+
+
 def test_the_figures_are_those_of_both_reports(graftrace):
     sample(graftrace, 31, 2, 2000, "a.data")
     sample(graftrace, 32, 2, 2000, "b.data")
