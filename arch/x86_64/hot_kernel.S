@@ -39,6 +39,9 @@
  *     their look at the mode may have opened the gate. No epoch is 0, which these frames have.
  *     A return that an interrupt stopped behind its compare may leave it above the top: the next frame there
  *     returns by LONG_RETURN, as one without an epoch does, which says the same in more words.
+ *  L. Each line reads TOP once, and has its frame in a register from there on. Where it is an interrupt's and its CPU is
+ *     suspended in its middle, TOP is the interrupted thread's from there on (gt_kernel_suspend): what the line adds to
+ *     it or takes from it is undone when the CPU is woken, and the thread's frames stay as they are.
  */
 
 /*
@@ -99,12 +102,12 @@ gt_hot_entry:
 	OUT NOT_EQUAL, entry_new_high
 	or (GT_STUB_WORD - GT_STUB_RETURN)(%r11), %rax		/* H */
 	mov %rax, (%r10)			/* … store */
-	addq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
-	mov T(GT_THREAD_TOP), %r10
-	mov %rax, GT_FRAME_WORD(%r10)
-	mov %rdx, GT_FRAME_HIGH(%r10)		/* and no epoch, no flags (K) */
+	mov $GT_FRAME_BYTES, %r10d
+	xadd %r10, T(GT_THREAD_TOP)		/* B, L */
+	mov %rax, NEW(GT_FRAME_WORD, %r10)
+	mov %rdx, NEW(GT_FRAME_HIGH, %r10)	/* and no epoch, no flags (K) */
 	pop %rdx
-	mov %rsp, GT_FRAME_SLOT(%r10)
+	mov %rsp, NEW(GT_FRAME_SLOT, %r10)
 	jmp *(GT_STUB_BODY - GT_STUB_RETURN)(%r11)
 
 /*
@@ -133,7 +136,7 @@ gt_hot_exit:
 	or %rcx, %rax
 	mov %rax, (%rdi)
 	movq $-1, GT_FRAME_SLOT(%r9)		/* B */
-	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)
+	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* L */
 	mov %r10, %rax
 	mov %r11, %rdx
 	ret

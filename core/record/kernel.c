@@ -676,13 +676,27 @@ bool gt_kernel_mark(const void *bytes, uint32_t count, bool raw)
 
 /* ---- suspended: no entry is patched, and nobody tells the recorder what runs ---- */
 
+/* So many interrupts may be in a straight line, which looked for room in their own arrays and takes a frame of
+ * this one (hot_kernel.S, L): where it is full, one that is taken. The context keeps its own top. */
+static void keep_room(struct gt_thread *block, uint32_t interrupts)
+{
+	const struct gt_context *context = block->context;
+	const uint32_t last = context->capacity - 1;
+	struct gt_frame *const highest =
+		context->frames + (last > interrupts ? last - interrupts : 0);
+
+	if (block->top > highest)
+		block->top = highest;
+}
+
 void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(uint64_t address))
 {
 	struct gt_context *context = block->context;
 	running_context = running;
 	put_away(block, context);
 	uint64_t resume = block->resume;
-	while (context->interrupted != NULL) {
+	uint32_t interrupts = 0;
+	for (; context->interrupted != NULL; interrupts++) {
 		struct gt_context *interrupted = context->interrupted;
 		resume |= context->resume;
 		context->interrupted = NULL;
@@ -691,6 +705,7 @@ void gt_kernel_suspend(struct gt_thread *block, struct gt_context *(*running)(ui
 	note_unsaid(context, resume);
 	/* A straight line that was interrupted goes on with the frames that it began with. */
 	take_up(block, context);
+	keep_room(block, interrupts);
 	block->mode = 0;
 	gt_thread_close_gate(block);
 	__atomic_store_n(&block->self, NULL, __ATOMIC_RELEASE);

@@ -875,6 +875,84 @@ static void an_exception_may_call_at_each_instruction(void **state)
 	check_records();
 }
 
+static struct gt_context *context_at(uint64_t address)
+{
+	return address - thread_context.low < STACK_BYTES      ? &thread_context
+	       : address - interrupt_context.low < STACK_BYTES ? &interrupt_context
+							       : NULL;
+}
+
+static void suspend(void)
+{
+	gt_kernel_suspend(&block, context_at);
+}
+
+static void run_interrupt_until_suspended(unsigned instruction)
+{
+	gt_kernel_enter(&interrupt_context, 0);
+	acts_at = instruction;
+	call_on(interrupt_context.high - 64, run_around);
+	assert_int_equal(result, 22);
+}
+
+/* Of an interrupt's call, while `thread` is what it interrupts: at each. True: there is one more. */
+static bool suspend_at(unsigned instruction, struct gt_context *thread)
+{
+	struct gt_frame *const top = block.top;
+	run_interrupt_until_suspended(instruction);
+	const bool is_suspended = acts_at == 0;
+	if (is_suspended)
+		gt_kernel_wake(&block, thread, &interrupt_context);
+	assert_ptr_equal(block.top, interrupt_frames);
+	gt_kernel_leave();
+	assert_ptr_equal(block.top, top);
+	return is_suspended;
+}
+
+static void begin_to_suspend(bool begins)
+{
+	take_traps_on(begins ? 0 : SA_ONSTACK);
+	act = suspend;
+	acts_at = 0;
+	is_alone = is_other_cpu = begins;
+}
+
+/* By then the block has the frames of the thread. */
+static void an_interrupt_that_is_suspended_leaves_the_frames_of_the_thread(void **state)
+{
+	(void)state;
+	begin_to_suspend(true);
+	for (unsigned at = 1; suspend_at(at, &thread_context); at++) {
+		assert_int_equal(thread_frames[0].slot, thread_context.high);
+		run_on(&thread_context, run_inner, 2);
+	}
+	begin_to_suspend(false);
+	check_records();
+}
+
+static void an_interrupt_that_is_suspended_needs_no_frame_of_the_thread(void **state)
+{
+	static struct gt_frame frames[FEW_FRAMES + 1];
+	static struct gt_context full;
+	const struct gt_frame behind = { .slot = 1, .word = 2, .children = 3 };
+	(void)state;
+	const uint64_t stack = make_stack((1ull << 44) + (3ull << 37));
+	begin_to_suspend(true);
+	bool goes_on = true;
+	for (unsigned at = 1; goes_on; at++) {
+		gt_kernel_context_init(&full, 3, stack, stack + STACK_BYTES, frames, FEW_FRAMES);
+		for (unsigned i = 1; i < FEW_FRAMES; i++)
+			frames[i] = (struct gt_frame){ .slot = full.high - 64 * i };
+		full.top = &frames[FEW_FRAMES - 1];
+		frames[FEW_FRAMES] = behind;
+		gt_kernel_switch(&full, 0);
+		goes_on = suspend_at(at, &full);
+		assert_memory_equal(&frames[FEW_FRAMES], &behind, sizeof(behind));
+		gt_kernel_switch(&thread_context, 0);
+	}
+	begin_to_suspend(false);
+}
+
 /* Last: there is no way back. */
 static void clocks_may_be_apart(void **state)
 {
@@ -904,6 +982,8 @@ int main(void)
 		cmocka_unit_test(a_setting_may_be_interrupted_at_each_instruction),
 		cmocka_unit_test(an_entry_of_each_kind_may_be_interrupted_at_each_instruction),
 		cmocka_unit_test(an_exception_may_call_at_each_instruction),
+		cmocka_unit_test(an_interrupt_that_is_suspended_leaves_the_frames_of_the_thread),
+		cmocka_unit_test(an_interrupt_that_is_suspended_needs_no_frame_of_the_thread),
 		cmocka_unit_test(clocks_may_be_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
