@@ -344,8 +344,10 @@ static void format_text(struct text *text, const struct gt_report *report,
 		    (unsigned long long)report->untimed);
 	if (report->self_upper_bound)
 		add(text,
-		    "\nRecords are missing within %llu calls: their self times may be less "
-		    "than counted here.\n",
+		    "\nOf %llu calls not all records are there: some were lost, or the calls began "
+		    "in "
+		    "the process\nthat forked this one. Their self times may be less than counted "
+		    "here.\n",
 		    (unsigned long long)report->self_upper_bound);
 }
 

@@ -261,3 +261,14 @@ def test_names_of_templates_are_short_if_asked_for(graftrace, compile):
         assert "std::map<…>::operator[]" in short, command
         assert "allocator<" not in short.replace("allocator<…>", ""), command
     assert "is none of short, full" in graftrace("report", "--names", "long", code=2).stderr
+
+
+def test_calls_that_a_fork_inherits_are_not_said_to_have_lost_records(graftrace, compile):
+    graftrace("record", compile("""
+        #include <sys/wait.h>
+        #include <unistd.h>
+        __attribute__((noinline)) int both(void) { int child = fork(); return child ? wait(0) != child : 0; }
+        int main(void) { return both(); }""", "-O1"))
+    told = graftrace("report").stdout
+    assert "Of 2 calls not all records are there: some were lost, or the calls began in the process" in told
+    assert "that forked this one." in told
