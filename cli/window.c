@@ -39,6 +39,9 @@ int gt_window_parse(const char *text, struct gt_window *window, struct gt_messag
 	error = parse_side(text, (size_t)(dash - text), &window->from, message);
 	if (error == 0)
 		error = parse_side(dash + 1, strlen(dash + 1), &window->to, message);
+	if (error == 0 && window->from.set && window->to.set &&
+	    window->from.relative == window->to.relative && window->to.ns < window->from.ns)
+		return gt_fail(message, GT_EINVAL, "time '%s' ends before it begins", text);
 	return error;
 }
 

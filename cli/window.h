@@ -22,7 +22,7 @@ struct gt_window {
 };
 
 /* "7.5-7.6" (seconds as funcgraph-abstime shows them), "+10ms-+20ms" (since the start), "5-", "-+2s".
- * GT_EINVAL, and the message says what is wanted. */
+ * GT_EINVAL, also of an end before the beginning; the message says what is wanted. */
 int gt_window_parse(const char *text, struct gt_window *window, struct gt_message *message);
 
 /* Sets the filter's from_ns and to_ns. */

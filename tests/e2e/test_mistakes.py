@@ -24,6 +24,8 @@ WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_fre
     (["show", "-O", "colours"], "'graftrace show --help' lists them"),
     (["record", "--stop-when", "main >> 10ms", "ls"], "one > is enough"),
     (["export"], "there are csv, json, sqlite,"),
+    (["show", "-t", "+20ms-+10ms"], "ends before it begins"),
+    (["export", "--to", "csv", "-t", "5-3.5"], "ends before it begins"),
     (["annotate"], "here it is 'graftrace report --source'"),
     (["record", "-F", "99", "ls"], "every call is recorded"),
     (["record", "-a"], "they want --kernel"),
