@@ -183,9 +183,9 @@ gt_glue_hook:
 1:	lea 16(%rsp), %rsp		/* now at the slot itself */
 	ret
 
-#ifndef GT_KERNEL
 	/*
-	 * stack: 0 stub + 10 | 8 what the function may use below its stack pointer
+	 * stack: 0 stub + 10 | 8 what the function may use below its stack pointer; in a kernel
+	 *	0 where the stub goes on | 8 slot
 	 * Makes struct gt_event_frame: flags | rax rcx rdx rbx - rbp rsi rdi r8 … r15 | stub + 10. Flags go
 	 * back by sahf and an addition that makes the overflow flag: popf is slow, and would bring back
 	 * a debugger's trap flag, too.
@@ -212,7 +212,7 @@ gt_glue_event:
 	STACK_PUSH %rcx
 	STACK_PUSH %rax
 	pushf
-	.cfi_adjust_cfa_offset 8
+	PUSHED_MORE 8
 	mov %rsp, %rbp
 	RULES_BY_FRAME (6 * 8), (4 * 8)
 	mov %rsp, %rdi
@@ -233,13 +233,13 @@ gt_glue_event:
 	add $0x7f, %al				/* 1: overflow */
 	sahf
 	lea 8(%rsp), %rsp
-	.cfi_adjust_cfa_offset -8
+	PUSHED_MORE -8
 	STACK_POP %rax
 	STACK_POP %rcx
 	STACK_POP %rdx
 	STACK_POP %rbx
 	lea 8(%rsp), %rsp
-	.cfi_adjust_cfa_offset -8
+	PUSHED_MORE -8
 	STACK_POP %rbp
 	RULES_FRAME_RESTORED
 	STACK_POP %rsi
@@ -252,6 +252,18 @@ gt_glue_event:
 	STACK_POP %r13
 	STACK_POP %r14
 	STACK_POP %r15
+	ret
+
+#ifdef GT_KERNEL
+	/* A call returns to here whose return a probe waits for (core/record/kernel_probe.h). gt_agent_event puts
+	 * the real return address into the slot. */
+	.globl gt_arch_probe_return, gt_arch_probe_returned
+	.hidden gt_arch_probe_return, gt_arch_probe_returned
+	.p2align 4
+gt_arch_probe_return:
+	lea -8(%rsp), %rsp
+	call gt_glue_event
+gt_arch_probe_returned:
 	ret
 #endif
 

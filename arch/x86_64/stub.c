@@ -13,7 +13,8 @@ extern const char gt_hot_entry[] HIDDEN, gt_hot_entry_root[] HIDDEN, gt_hot_entr
 	gt_hot_exit[] HIDDEN;
 /* Where the straight lines have distances to what does not move with them: offsets, up to a 0. */
 extern const uint16_t gt_hot_line_far[] HIDDEN;
-extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN;
+extern const char gt_glue_entry[] HIDDEN, gt_glue_exit[] HIDDEN, gt_glue_hook[] HIDDEN,
+	gt_glue_event[] HIDDEN;
 
 /* In hot_apart.S. */
 extern const char gt_apart_entry[] HIDDEN, gt_apart_entry_root[] HIDDEN,
@@ -116,6 +117,16 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 	put_32(&bytes[GT_STUB_UNTRACED + 1], body - (at + GT_STUB_BODY));
 	put_32(&bytes[GT_STUB_BODY], body);
 	put_32(&bytes[GT_STUB_BODY + 4], body >> 32);
+}
+
+void gt_arch_probe_stub_write(uint8_t bytes[GT_PROBE_STUB_BYTES], uint64_t at, uint64_t next)
+{
+	for (int i = 0; i < GT_PROBE_STUB_BYTES; i++)
+		bytes[i] = 0xcc;
+	bytes[0] = CALL;
+	put_32(&bytes[1], (uint64_t)gt_glue_event - (at + GT_PROBE_STUB_CALLED));
+	bytes[GT_PROBE_STUB_CALLED] = JUMP;
+	put_32(&bytes[GT_PROBE_STUB_CALLED + 1], next - (at + GT_PROBE_STUB_CALLED + 5));
 }
 
 void gt_arch_site_jump(uint8_t bytes[GT_SITE_BYTES], uint64_t site, uint64_t stub)

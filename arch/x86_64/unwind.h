@@ -21,6 +21,8 @@
 	.endm
 	.macro PUSHED words
 	.endm
+	.macro PUSHED_MORE bytes
+	.endm
 	.macro ENTRY_RULES words
 	.endm
 	.macro EXIT_RULES words
@@ -46,6 +48,9 @@
 	.endm
 	.macro PUSHED words
 	.cfi_def_cfa_offset 8 + 8 * \words
+	.endm
+	.macro PUSHED_MORE bytes
+	.cfi_adjust_cfa_offset \bytes
 	.endm
 	.macro NO_RULES
 	.if gt_rules_open

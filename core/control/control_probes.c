@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dynamic probes: dynamic_events, uprobe_events, uprobe_profile. A line is a command, as in kernel/trace/trace_dynevent.c and
- * trace_uprobe.c: p and r set a probe, "-:" removes some; the shell's `>` removes all of them first, and none
+ * Dynamic probes: dynamic_events, uprobe_events, kprobe_events and their profiles. A line is a command, as in
+ * kernel/trace/trace_dynevent.c, trace_uprobe.c and trace_kprobe.c: p and r set a probe, "-:" removes some; the shell's `>` removes all of them first, and none
  * while one is recorded. dynamic_events has synthetic events, too: "s:" defines one (trace_events_synth.c).
  */
 #include "core/control/control_row.h"
@@ -218,6 +218,11 @@ static const struct gt_control_file files[] = {
 	ROW("uprobe_events", "the same, of programs: PATH:OFFSET", GT_CONTROL_PROGRAM,
 	    .flags = GT_CONTROL_TOP, .argument = 1, .exists = has_probes, .open = open_probes,
 	    .read = read_probes, .write = write_probes),
+	ROW("kprobe_events", "the same, of a kernel: SYM or an address", GT_CONTROL_KERNEL,
+	    .flags = GT_CONTROL_TOP, .argument = 1, .exists = has_probes, .open = open_probes,
+	    .read = read_probes, .write = write_probes),
+	ROW("kprobe_profile", "name, hits and misses of each probe", GT_CONTROL_KERNEL,
+	    .flags = GT_CONTROL_TOP, .exists = has_hits, .read = read_profile),
 	ROW("uprobe_profile", "file, name and hits of each probe", GT_CONTROL_PROGRAM,
 	    .flags = GT_CONTROL_TOP, .exists = has_hits, .read = read_profile),
 };

@@ -15,6 +15,7 @@
 
 #include <graftrace/arena.h>
 #include <graftrace/latency.h>
+#include <graftrace/probe_kernel.h>
 #include <graftrace/profile.h>
 #include "core/kernel/kernel_target.h"
 #include "core/control/control.h"
@@ -62,6 +63,13 @@ struct gt_arena_machine {
 	/* Makes each static event's places what a byte of `wanted` (0: off; by number - 1) says, as
 	 * patch does for functions; `wanted` stays. NULL: there are none. */
 	void (*patch_events)(void *data, const uint8_t *wanted);
+	/* Dynamic probes (core/record/kernel_probe.h): makes each place what `wanted` of its probe says, and returns when no
+	 * CPU uses one that is not among them; the list stays until the next call. NULL: there are none. */
+	void (*patch_probes)(void *data, struct graftrace_kernel_probe *const *probes,
+			     uint32_t count);
+	/* The address of what has that name, code or data: @SYM of a probe. GT_ENOENT. NULL: functions that can be traced
+	 * are all that is known. */
+	int (*symbol)(void *data, const char *name, size_t bytes, uint64_t *address);
 	/* Latencies (core/record/latency.h): all of these or none. measure: with all CPUs standing
 	 * still; keep, max and worst: also without the lock. */
 	void (*latency_measure)(void *data, uint32_t kinds);
@@ -90,6 +98,9 @@ enum gt_arena_drain {
 };
 
 struct gt_arena_snapshot;
+struct gt_arena_probe;
+
+#define GT_ARENA_PROBES 2048 /* at most, at once */
 
 /* An event that was defined while the kernel runs, by its number less that of the first one. */
 struct gt_arena_later {
@@ -161,6 +172,11 @@ struct gt_arena_control {
 	struct gt_arena_later_rows *later_rows;	     /* [GT_ARENA_LATER_GROUPS]; NULL: none yet */
 	uint32_t later_rows_count;
 	struct gt_synthetic *synthetics[GT_ARENA_LATER]; /* by number; NULL: another event */
+	/* Dynamic probes in the order of their lines, and what the recorder knows of each: lists of GT_ARENA_PROBES; NULL:
+	 * there was none yet. */
+	struct gt_arena_probe **probes;
+	struct graftrace_kernel_probe **recorded;
+	uint32_t probe_count;
 };
 
 /* Starts with all functions in the filter; patches nothing before the first change or

@@ -64,9 +64,10 @@ static uint8_t is_wanted(const struct gt_arena_control *control, uint32_t index)
 
 int gt_arena_events_patch(struct gt_arena_control *control, struct gt_message *message)
 {
-	if (control->event_count == 0)
-		return 0;
 	const int error = gt_arena_rules_arm(control, message);
+	gt_arena_probes_patch(control);
+	if (control->event_count == 0)
+		return error;
 	for (uint32_t i = 0; i < control->event_count; i++)
 		control->events_wanted[i] = is_wanted(control, i);
 	control->machine->patch_events(control->machine->data, control->events_wanted);
@@ -260,6 +261,7 @@ int gt_arena_events_init(struct gt_arena_control *control)
 	struct gt_event_format format;
 	uint32_t count = 0;
 	control->event_count = 0;
+	control->ring->later_first = 1;
 	if (control->machine->patch_events == NULL)
 		return 0;
 	while (gt_arena_event_format(control, count, &format) == 0)

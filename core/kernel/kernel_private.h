@@ -154,6 +154,19 @@ int gt_arena_synthetics_remove(struct gt_control_target *target, const char *nam
 int gt_arena_synthetic(struct gt_control_target *target, uint64_t index,
 		       struct gt_event_format *format);
 
+/* kernel_probes.c: operations … */
+int gt_arena_probe_set(struct gt_control_target *target, const char *line, size_t bytes,
+		       enum gt_probe_kinds kinds, struct gt_probe_error *error,
+		       struct gt_message *message);
+int gt_arena_probes_remove(struct gt_control_target *target, const char *group, const char *name,
+			   struct gt_message *message);
+int gt_arena_probe(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
+int gt_arena_probe_hits(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
+/* … and, with the lock: each place becomes what its event is wanted for. */
+void gt_arena_probes_patch(struct gt_arena_control *control);
+/* Whether something is done at the later event of that index, recorded or not. */
+bool gt_arena_probe_acts(const struct gt_arena_control *control, uint32_t index);
+
 /* kernel_rules.c. With the lock, but for the operations, which take it. */
 
 void gt_arena_rules_init(struct gt_arena_control *control);

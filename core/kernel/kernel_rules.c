@@ -81,6 +81,13 @@ int gt_arena_rule_arm(struct gt_arena_control *control, const struct gt_event_fo
 	return gt_event_rules_arm(&control->rules, format, on, message);
 }
 
+/* Whether it needs a rule that says it is off: a probe that does nothing does not happen. */
+static bool is_needed_off(const struct gt_arena_control *control, uint32_t index,
+			  const struct gt_event_format *format)
+{
+	return control->synthetics[index] != NULL || gt_arena_event_acts(control, format);
+}
+
 /* Later ones first: a histogram of another event may make them. */
 int gt_arena_rules_arm(struct gt_arena_control *control, struct gt_message *message)
 {
@@ -91,7 +98,10 @@ int gt_arena_rules_arm(struct gt_arena_control *control, struct gt_message *mess
 		return 0;
 	for (uint32_t i = 0; error == 0 && i < gt_arena_later_count(control); i++)
 		if (gt_arena_later_event(control, i, &format))
-			error = gt_arena_rule_arm(control, &format, control->later[i].on, message);
+			error = gt_arena_rule_arm(control, &format,
+						  control->later[i].on ||
+							  !is_needed_off(control, i, &format),
+						  message);
 	for (uint32_t i = 0; error == 0 && i < control->event_count; i++)
 		if (gt_arena_event_format(control, i, &format) == 0)
 			error = gt_arena_rule_arm(control, &format,

@@ -66,6 +66,13 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 /* Where the first page of stubs stands, and how far all reach. Comes before the others. */
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes);
 
+/* Makes the stub that will stand at `at`, of a function's probes (core/record/kernel_probe.h); it goes on at `next`. */
+void gt_arch_probe_stub_write(uint8_t bytes[GT_PROBE_STUB_BYTES], uint64_t at, uint64_t next);
+
+/* Where a call returns to that a probe waits for, and where that goes on behind its call of gt_agent_event. x86: glue.S. */
+extern const char gt_arch_probe_return[] __attribute__((visibility("hidden"))),
+	gt_arch_probe_returned[] __attribute__((visibility("hidden")));
+
 /* What stands at an entry that is traced (goes to its stub), and at one that is not. */
 void gt_arch_site_jump(uint8_t bytes[GT_SITE_BYTES], uint64_t site, uint64_t stub);
 void gt_arch_site_nop(uint8_t bytes[GT_SITE_BYTES]);

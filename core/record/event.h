@@ -22,6 +22,13 @@ struct gt_event {
 	uint64_t values[GT_EVENT_VALUES];
 };
 
+/* The registers of the function that a probe interrupts, as gt_glue_event lays them out. */
+struct gt_event_frame {
+	uint64_t flags;
+	uint64_t registers[16]; /* as instructions number them */
+	uint64_t stub;		/* + 10: where the stub goes on */
+};
+
 /* Whether it has rules (graftrace/filter.h). From anywhere. */
 bool gt_event_has_rules(uint32_t number);
 /* It has happened, recorded or not. */

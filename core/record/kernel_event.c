@@ -9,6 +9,7 @@
 #include "core/record/arch.h"
 #include "core/record/event.h"
 #include "core/record/kernel.h"
+#include "core/record/kernel_event.h"
 #include "core/record/port.h"
 
 #define STRING_BYTES 128u /* of a string, at most, its zero byte included */
@@ -113,6 +114,12 @@ void gt_port_event(const struct gt_event *event)
 	struct gt_thread *thread = gt_arch_block();
 	if (thread != NULL && thread->busy == 0)
 		conclude(thread, event, gt_event_has_rules(event->number));
+}
+
+void gt_kernel_event_conclude(struct gt_thread *thread, struct gt_event *event, uint64_t saved)
+{
+	event->faults |= state_of(thread, saved);
+	conclude(thread, event, gt_event_has_rules(event->number));
 }
 
 static void record(struct gt_thread *thread, const struct graftrace_kernel_event *from,

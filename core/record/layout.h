@@ -123,6 +123,10 @@
 #define GT_STUB_UNTRACED 30
 #define GT_STUB_BODY	 35
 
+/* … and of the stub of a function's probes (kernel_probe.h) */
+#define GT_PROBE_STUB_BYTES  16
+#define GT_PROBE_STUB_CALLED 5
+
 /* The mirror of a return slot lies at slot XOR (1 << GT_MIRROR_BIT | GT_MIRROR_TURN): that of 64
  * KiB at their address XOR 1 << GT_MIRROR_BIT, with its halves the other way round. A processor
  * that predicts a cache line's way from its address (AMD's, since Zen) has one prediction for two

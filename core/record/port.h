@@ -139,6 +139,11 @@ static inline void gt_port_unlock_part(uint32_t part)
  * Example: gt_port_peek in port/unikernel/trace.c asks whether it is a stack's. */
 bool gt_port_peek(uint64_t address, uint64_t *value);
 
+/* Kernels: copies bytes that may not be mapped, whatever address a probe was given; false: not all of them can be read.
+ * From anywhere, interrupts off, an NMI too. The library's reads by gt_port_peek. Example: gt_port_peek_bytes in
+ * port/unikernel/trace.c asks the page tables. */
+bool gt_port_peek_bytes(uint64_t address, void *bytes, uint64_t count);
+
 /* Does a return slot hold a stub's return point? Any value may be asked about, from anywhere.
  * Example: gt_port_is_stub_return in port/unikernel/trace.c, by the table of sites. */
 bool gt_port_is_stub_return(uint64_t address);

@@ -13,6 +13,7 @@
 #pragma weak gt_port_trigger
 #pragma weak gt_port_context_number
 #pragma weak gt_port_comm
+#pragma weak gt_port_peek_bytes
 
 /* Contexts and frames are the kernel's own: nothing is asked for. */
 void *gt_port_allocate(size_t bytes)
@@ -70,4 +71,18 @@ const char *gt_port_comm(void)
 uint32_t gt_port_context_number(void)
 {
 	return 0x80000000u;
+}
+
+/* Word by word; what can be read of the first and of the last one is what was asked for. */
+bool gt_port_peek_bytes(uint64_t address, void *bytes, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		const uint64_t at = address + i;
+		uint64_t word;
+
+		if (at < address || !gt_port_peek(at & ~7ull, &word))
+			return false;
+		((uint8_t *)bytes)[i] = (uint8_t)(word >> at % 8 * 8);
+	}
+	return true;
 }

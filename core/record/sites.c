@@ -43,6 +43,32 @@ static void write_stub(const struct gt_sites *sites, uint32_t index, uint8_t sta
 	gt_port_text_write(stub_of(sites, index), bytes, sizeof(bytes));
 }
 
+/* Where a function's entry leads that has probes: by their stub to where it would lead else. */
+static void write_probe_stub(const struct gt_sites *sites, uint32_t index, uint64_t at)
+{
+	uint8_t bytes[GT_PROBE_STUB_BYTES];
+	gt_arch_probe_stub_write(bytes, at,
+				 sites->states[index] == GRAFTRACE_ENTRY_OFF
+					 ? sites->entries[index] + GT_SITE_BYTES
+					 : stub_of(sites, index) + GT_STUB_START);
+	gt_port_text_write(at, bytes, sizeof(bytes));
+}
+
+void gt_sites_write(const struct gt_sites *sites, uint32_t index)
+{
+	const uint64_t probe_stub = sites->probe_stubs + (uint64_t)index * GT_PROBE_STUB_BYTES;
+	uint8_t bytes[GT_SITE_BYTES];
+	if (sites->probed != NULL && sites->probed[index]) {
+		write_probe_stub(sites, index, probe_stub);
+		gt_arch_site_jump(bytes, sites->entries[index], probe_stub - GT_STUB_START);
+	} else if (sites->states[index] == GRAFTRACE_ENTRY_OFF) {
+		gt_arch_site_nop(bytes);
+	} else {
+		gt_arch_site_jump(bytes, sites->entries[index], stub_of(sites, index));
+	}
+	gt_port_text_write(sites->entries[index], bytes, sizeof(bytes));
+}
+
 void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, uint32_t count,
 		   uint64_t stubs)
 {
@@ -53,6 +79,9 @@ void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, u
 	sites->states = states;
 	sites->count = count;
 	sites->stubs = stubs;
+	sites->probe_stubs = 0;
+	sites->probes = NULL;
+	sites->probed = NULL;
 	gt_arch_stubs_at(stubs, gt_sites_stub_bytes(count));
 	for (uint64_t page = 0; page < gt_sites_stub_bytes(count); page += GT_STUB_PAGE) {
 		uint8_t bytes[GT_STUB_HEAD];
@@ -88,14 +117,8 @@ uint32_t gt_sites_apply(struct gt_sites *sites, const uint8_t *wanted)
 			continue;
 		if (wanted[i] != GRAFTRACE_ENTRY_OFF && kind_of(state) != kind_of(wanted[i]))
 			write_stub(sites, i, wanted[i]);
-		uint8_t bytes[GT_SITE_BYTES];
-		if (wanted[i] == GRAFTRACE_ENTRY_OFF)
-			gt_arch_site_nop(bytes);
-		else
-			gt_arch_site_jump(bytes, sites->entries[i], stub_of(sites, i));
-		gt_port_text_write(sites->entries[i], bytes, sizeof(bytes));
-
 		sites->states[i] = wanted[i];
+		gt_sites_write(sites, i);
 		if (wanted[i] == GRAFTRACE_ENTRY_OFF && kind_of(state) != GRAFTRACE_ENTRY_ON)
 			write_stub(sites, i, GRAFTRACE_ENTRY_OFF);
 		changed++;

@@ -16,6 +16,8 @@
 #include <graftrace/event_kernel.h>
 #include "core/record/layout.h"
 
+struct graftrace_kernel_probe;
+
 struct gt_sites {
 	const uint64_t *entries; /* addresses of the room, in ascending order */
 	uint8_t *states;	 /* enum graftrace_entry of each */
@@ -27,6 +29,11 @@ struct gt_sites {
 	uint32_t event_count;
 	struct graftrace_kernel_event **events;
 	uint8_t *event_states; /* of each: is it on? */
+	/* dynamic probes (kernel_probe.h): the stubs of the functions' probes, the first probe of each function,
+	 * and whether its entry leads there. All 0: there are none. */
+	uint64_t probe_stubs;
+	struct graftrace_kernel_probe **probes;
+	uint8_t *probed;
 };
 
 /* Of the stubs of so many functions. They begin at a page. */
@@ -46,6 +53,10 @@ void gt_sites_init(struct gt_sites *sites, uint64_t *entries, uint8_t *states, u
 /* Makes all stubs anew, for gt_arch_clocks_apart. As gt_sites_init, or with all other CPUs stopped.
  */
 void gt_sites_rewrite(struct gt_sites *sites);
+
+/* Writes what stands at the entry of function `index`, counted from 0: for kernel_probe.c, while all other CPUs stand
+ * still. */
+void gt_sites_write(const struct gt_sites *sites, uint32_t index);
 
 /* Makes every entry what `wanted` (a byte each; GRAFTRACE_ENTRY_NEVER ones stay) says, in one batch. From
  * one CPU at a time. Returns how many were changed. */

@@ -95,8 +95,8 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 		end = text->options.event(&format, record, at,
 					  GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 	return end != NULL ? end
-			   : gt_event_put(&format, record, false, at,
-					  GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
+			   : gt_event_put_named(&format, record, false, text->target, at,
+						GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 
 char *gt_text_put_arguments(struct gt_text *text, const struct gt_source *source,

@@ -8,6 +8,7 @@
 #include "core/trace/decode.h"
 #include "core/trace/glob.h"
 #include "core/trace/message.h"
+#include "core/trace/target.h"
 
 bool gt_event_word_matches(const char *word, const char *system, const char *name)
 {
@@ -191,6 +192,23 @@ static bool is_hex(const struct gt_event_field *field)
 	return false;
 }
 
+/* FUNCTION+0x12/0x34, or the address; plain: FUNCTION alone. As seq_print_ip_sym prints them. */
+static void put_symbol(struct gt_output *output, uint64_t address, bool plain)
+{
+	struct gt_function function;
+
+	if (output->names == NULL ||
+	    gt_target_function_at(output->names, 0, address, &function) != 0) {
+		gt_output_number(output, address, "0x%llx");
+		return;
+	}
+	gt_output_clean(output, function.name, length_of(function.name));
+	if (plain)
+		return;
+	gt_output_number(output, address - function.address, "+0x%llx");
+	gt_output_number(output, function.size, "/0x%llx");
+}
+
 static void put_field_number(struct gt_output *output, const struct gt_event_field *field,
 			     uint64_t number)
 {
@@ -200,6 +218,10 @@ static void put_field_number(struct gt_output *output, const struct gt_event_fie
 		gt_output_char(output, '\'');
 		gt_output_clean(output, &c, 1);
 		gt_output_char(output, '\'');
+		return;
+	}
+	if (field->show == GT_SHOW_SYMBOL) {
+		put_symbol(output, number, false);
 		return;
 	}
 	gt_output_number(output, number,
@@ -274,7 +296,8 @@ static void put_value(struct gt_output *output, const struct gt_event_field *fie
 	}
 }
 
-/* (0x401136), (0x401200 <- 0x401136): as kernel/trace/trace_uprobe.c prints them. */
+/* (0x401136), (0x401200 <- 0x401136): as kernel/trace/trace_uprobe.c prints them; with names (read+0x0/0x80),
+ * (serve+0x12/0x200 <- read): trace_kprobe.c. */
 static void put_place(struct gt_output *output, const struct gt_event_format *format,
 		      const struct gt_record *record, uint32_t hidden)
 {
@@ -285,32 +308,42 @@ static void put_place(struct gt_output *output, const struct gt_event_format *fo
 	gt_output_char(output, '(');
 	for (uint32_t i = hidden; i-- > 0;) {
 		gt_event_value(format, record, i, &value);
-		gt_output_number(output, value.number, "0x%llx");
+		put_symbol(output, value.number, hidden == 2 && i == 0);
 		gt_output_text(output, i ? " <- " : ")");
+	}
+}
+
+static void put_fields(struct gt_output *output, const struct gt_event_format *format,
+		       const struct gt_record *record)
+{
+	const uint32_t hidden = gt_event_hidden_fields(format);
+	if (format->print != NULL) {
+		output->at = gt_event_put_printed(format, record, output->at,
+						  (size_t)(output->end - output->at));
+		return;
+	}
+	put_place(output, format, record, hidden);
+	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
+		struct gt_event_value value;
+		const char *name = format->fields[i].name;
+		if (i)
+			gt_output_char(output, ' ');
+		gt_output_clean(output, name, length_of(name));
+		gt_output_char(output, '=');
+		gt_event_value(format, record, i, &value);
+		if (value.kind == GT_EVENT_STRING && is_synthetic(format))
+			gt_output_clean(output, value.text, value.text_bytes);
+		else
+			put_value(output, &format->fields[i], &value);
 	}
 }
 
 char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_record *record,
 			  char *at, size_t room)
 {
-	const uint32_t hidden = gt_event_hidden_fields(format);
-	struct gt_output output = { at, at + room };
-	if (format->print != NULL)
-		return gt_event_put_printed(format, record, at, room);
-	put_place(&output, format, record, hidden);
-	for (uint32_t i = hidden; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {
-		struct gt_event_value value;
-		const char *name = format->fields[i].name;
-		if (i)
-			gt_output_char(&output, ' ');
-		gt_output_clean(&output, name, length_of(name));
-		gt_output_char(&output, '=');
-		gt_event_value(format, record, i, &value);
-		if (value.kind == GT_EVENT_STRING && is_synthetic(format))
-			gt_output_clean(&output, value.text, value.text_bytes);
-		else
-			put_value(&output, &format->fields[i], &value);
-	}
+	struct gt_output output = { at, at + room, NULL };
+
+	put_fields(&output, format, record);
 	return output.at;
 }
 
@@ -334,11 +367,12 @@ static void put_mark(struct gt_output *output, const struct gt_event_format *for
 	}
 }
 
-char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
-		   bool with_system, char *at, size_t room)
+char *gt_event_put_named(const struct gt_event_format *format, const struct gt_record *record,
+			 bool with_system, struct gt_target *target, char *at, size_t room)
 {
 	const enum gt_event_call call = gt_event_call_of(format);
-	struct gt_output output = { at, at + room };
+	const bool is_kernels = format->object != NULL && is_equal(format->object, GT_EVENT_KERNEL);
+	struct gt_output output = { at, at + room, is_kernels ? target : NULL };
 
 	if (gt_event_is_mark(format->system, format->name)) {
 		put_mark(&output, format, record);
@@ -352,16 +386,22 @@ char *gt_event_put(const struct gt_event_format *format, const struct gt_record 
 		gt_event_put_call(&output, call, format, record);
 		return output.at;
 	}
-	if (format->print != NULL && format->print[0] == '!')
-		return gt_event_put_fields(format, record, output.at,
-					   (size_t)(output.end - output.at));
-	gt_output_clean(&output, format->name, length_of(format->name));
-	if (format->field_count || !with_system)
-		gt_output_char(&output, ':');
-	if (!format->field_count)
-		return output.at;
-	gt_output_char(&output, ' ');
-	return gt_event_put_fields(format, record, output.at, (size_t)(output.end - output.at));
+	if (format->print == NULL || format->print[0] != '!') {
+		gt_output_clean(&output, format->name, length_of(format->name));
+		if (format->field_count || !with_system)
+			gt_output_char(&output, ':');
+		if (!format->field_count)
+			return output.at;
+		gt_output_char(&output, ' ');
+	}
+	put_fields(&output, format, record);
+	return output.at;
+}
+
+char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
+		   bool with_system, char *at, size_t room)
+{
+	return gt_event_put_named(format, record, with_system, NULL, at, room);
 }
 
 /* libtraceevent knows no %f and leaves its argument to the next: a fraction is shown by its bits. */
@@ -381,7 +421,7 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
 	const enum gt_event_call call = gt_event_call_of(format);
-	struct gt_output output = { at, at + room };
+	struct gt_output output = { at, at + room, NULL };
 	if (call != GT_EVENT_NO_CALL) {
 		gt_event_put_call_format(&output, call, format);
 		return output.at;
@@ -419,7 +459,7 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 char *gt_event_put_value(const struct gt_event_field *field, const struct gt_event_value *value,
 			 char *at, size_t room)
 {
-	struct gt_output output = { at, at + room };
+	struct gt_output output = { at, at + room, NULL };
 	put_value(&output, field, value);
 	return output.at;
 }

@@ -9,6 +9,7 @@
 struct gt_output {
 	char *at;
 	char *end;
+	struct gt_target *names; /* who knows functions by their addresses; NULL: nobody */
 };
 
 static inline void gt_output_char(struct gt_output *output, char c)

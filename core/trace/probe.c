@@ -279,6 +279,15 @@ int gt_probe_parse(const char *text, size_t bytes, enum gt_probe_kinds kinds,
 	return result == 0 ? gt_probe_check_room(&parser) : result;
 }
 
+static size_t print_arguments(const struct gt_probe_definition *probe, size_t used, char *out,
+			      size_t size)
+{
+	for (uint32_t i = 0; i < probe->argument_count; i++)
+		used += gt_format(out + used, size - used, " %s=%.*s", probe->arguments[i].name,
+				  (int)probe->arguments[i].text_bytes, probe->arguments[i].text);
+	return used;
+}
+
 size_t gt_probe_print(const struct gt_probe_definition *probe, const char *path, uint64_t offset,
 		      char *out, size_t size)
 {
@@ -288,8 +297,66 @@ size_t gt_probe_print(const struct gt_probe_definition *probe, const char *path,
 	if (probe->reference)
 		used += gt_format(out + used, size - used, "(0x%llx)",
 				  (unsigned long long)probe->reference);
-	for (uint32_t i = 0; i < probe->argument_count; i++)
-		used += gt_format(out + used, size - used, " %s=%.*s", probe->arguments[i].name,
-				  (int)probe->arguments[i].text_bytes, probe->arguments[i].text);
-	return used;
+	return print_arguments(probe, used, out, size);
+}
+
+size_t gt_probe_print_symbol(const struct gt_probe_definition *probe, char *out, size_t size)
+{
+	size_t used = gt_format(out, size, "%c", probe->returns ? 'r' : 'p');
+
+	if (probe->max_active != 0)
+		used += gt_format(out + used, size - used, "%u", probe->max_active);
+	used += gt_format(out + used, size - used, ":%s/%s ", probe->group, probe->name);
+	if (probe->symbol_bytes == 0)
+		used += gt_format(out + used, size - used, "0x%llx",
+				  (unsigned long long)probe->offset);
+	else
+		used += gt_format(out + used, size - used, "%.*s", (int)probe->symbol_bytes,
+				  probe->symbol);
+	if (probe->symbol_bytes != 0 && probe->offset != 0)
+		used += gt_format(out + used, size - used, "+%llu",
+				  (unsigned long long)probe->offset);
+	return print_arguments(probe, used, out, size);
+}
+
+static bool is_same(struct gt_span a, struct gt_span b)
+{
+	return a.bytes == b.bytes && __builtin_memcmp(a.at, b.at, a.bytes) == 0;
+}
+
+static bool is_same_argument(const struct gt_probe_argument *a, const struct gt_probe_argument *b)
+{
+	size_t i = 0;
+
+	while (a->name[i] != 0 && a->name[i] == b->name[i])
+		i++;
+	return a->name[i] == b->name[i] && a->fetch.bytes == b->fetch.bytes &&
+	       a->fetch.take == b->fetch.take && a->fetch.count == b->fetch.count &&
+	       a->fetch.is_signed == b->fetch.is_signed && a->show == b->show;
+}
+
+int gt_probe_compare(const struct gt_probe_definition *known,
+		     const struct gt_probe_definition *added, bool at, const char *text,
+		     struct gt_probe_error *error)
+{
+	bool same = at;
+
+	*error = (struct gt_probe_error){ gt_probe_error_differs, added->place_at };
+	if (known->returns != added->returns) {
+		*error = (struct gt_probe_error){ gt_probe_error_type, 0 };
+		return GT_EINVAL;
+	}
+	if (known->argument_count != added->argument_count)
+		return GT_EINVAL;
+	for (uint32_t i = 0; i < known->argument_count; i++) {
+		const struct gt_probe_argument *a = &known->arguments[i], *b = &added->arguments[i];
+
+		error->at = (size_t)(b->text - text);
+		if (!is_same_argument(a, b))
+			return GT_EINVAL;
+		same &= is_same((struct gt_span){ a->text, a->text_bytes },
+				(struct gt_span){ b->text, b->text_bytes });
+	}
+	*error = (struct gt_probe_error){ same ? gt_probe_error_same : "", 0 };
+	return same ? GT_EEXIST : 0;
 }

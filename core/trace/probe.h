@@ -93,14 +93,25 @@ int gt_probe_parse(const char *text, size_t bytes, enum gt_probe_kinds kinds,
 size_t gt_probe_print(const struct gt_probe_definition *probe, const char *path, uint64_t offset,
 		      char *out, size_t size);
 
+/* The same as kprobe_events shows it: SYM+OFFS, or an address. */
+size_t gt_probe_print_symbol(const struct gt_probe_definition *probe, char *out, size_t size);
+
+/* Whether two definitions may be one event, and are not the same; at: whether they have one place. GT_EINVAL,
+ * GT_EEXIST with the error, which stands in the text of `added`. */
+int gt_probe_compare(const struct gt_probe_definition *known,
+		     const struct gt_probe_definition *added, bool at, const char *text,
+		     struct gt_probe_error *error);
+
 /* What the field of an argument is. Its name is the definition's. */
 void gt_probe_argument_field(const struct gt_probe_argument *argument,
 			     struct gt_event_field *field);
 
 /* Texts of errors that only who sets the probe can tell; the caller's gt_probe_error.text. */
+#pragma GCC visibility push(hidden)
 extern const char gt_probe_error_file[], gt_probe_error_regular[], gt_probe_error_address[],
 	gt_probe_error_offset[], gt_probe_error_boundary[], gt_probe_error_return[],
 	gt_probe_error_exists[], gt_probe_error_same[], gt_probe_error_differs[],
 	gt_probe_error_type[], gt_probe_error_register[];
+#pragma GCC visibility pop
 
 #endif

@@ -9,13 +9,6 @@
 #include "core/record/event.h"
 #include "port/program/agent.h"
 
-/* The registers of the interrupted function, as gt_glue_event lays them out. */
-struct gt_event_frame {
-	uint64_t flags;
-	uint64_t registers[16]; /* as instructions number them */
-	uint64_t stub;		/* + 10: where the stub goes on */
-};
-
 /* The stubs before a call, and behind it. */
 void gt_syscalls_enter(struct gt_event_frame *frame);
 void gt_syscalls_leave(const struct gt_event_frame *frame);

@@ -27,7 +27,7 @@ static uint64_t next_device = DEVICE_BASE;
 
 extern const char kernel_start_address[], text_end[], constants_end[], kernel_end_address[];
 
-static unsigned index_at(uint64_t address, unsigned level)
+static UNTRACED unsigned index_at(uint64_t address, unsigned level)
 {
 	return address >> (12 + 9 * level) & 511;
 }
@@ -35,7 +35,7 @@ static unsigned index_at(uint64_t address, unsigned level)
 /* Returns the entry of `address` in the table of `level` (0: pages, 1: 2 MiB); makes the tables
  * above it if `make` is set. NULL: there is none, no memory, or a larger page maps it (if not
  * making). */
-static uint64_t *entry_of(uint64_t address, unsigned level, bool make)
+static UNTRACED uint64_t *entry_of(uint64_t address, unsigned level, bool make)
 {
 	uint64_t *table = direct_of_physical(kernel_tables);
 	for (unsigned at = 3; at > level; at--) {
@@ -93,7 +93,7 @@ void paging_unmap(uint64_t address, uint64_t bytes)
 	spin_unlock(&lock, saved);
 }
 
-uint64_t paging_entry(uint64_t address)
+UNTRACED uint64_t paging_entry(uint64_t address)
 {
 	for (unsigned level = 0; level < 3; level++) {
 		uint64_t *entry = entry_of(address, level, false);

@@ -8,6 +8,7 @@
 
 #include <graftrace/agent.h>
 #include "core/record/kernel.h"
+#include "core/record/kernel_probe.h"
 #include "core/record/port.h"
 #include "port/unikernel/acpi.h"
 #include "port/unikernel/boot.h"
@@ -55,7 +56,7 @@ static const unsigned fault_stacks[STACK_KINDS] = { 0, STACK_NMI, STACK_DEBUG };
 static uint32_t lock;
 
 extern uint64_t patchable_entries_start[], patchable_entries_end[];
-extern char trace_stubs_start[];
+extern char trace_stubs_start[], probe_stubs_start[];
 extern const struct graftrace_event_site trace_events_start[], trace_events_end[];
 
 /* ---- functions that the recorder needs of its kernel ---- */
@@ -102,6 +103,24 @@ bool gt_port_peek(uint64_t address, uint64_t *value)
 	if (!stack_bounds(address, &low, &top))
 		return false;
 	*value = *(const uint64_t *)address;
+	return true;
+}
+
+/* What a processor may read there without a fault, and without an effect on a device. */
+static bool is_readable(uint64_t address)
+{
+	const uint64_t entry =
+		(int64_t)(address << 16) >> 16 == (int64_t)address ? paging_entry(address) : 0;
+	return entry && !(entry & MAP_UNCACHED);
+}
+
+bool gt_port_peek_bytes(uint64_t address, void *bytes, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if ((!i || (address + i) % PAGE_BYTES == 0) && !is_readable(address + i))
+			return false;
+		((uint8_t *)bytes)[i] = ((const volatile uint8_t *)address)[i];
+	}
 	return true;
 }
 
@@ -289,6 +308,11 @@ void trace_init(void)
 	gt_kernel_arena_init(memory, bytes, SUB_BUFFER_BYTES, CPU_MAX);
 	arena = memory;
 	gt_sites_init(&trace_sites, entries, states, count, (uint64_t)trace_stubs_start);
+	struct graftrace_kernel_probe **probes = calloc(count, sizeof(*probes));
+	uint8_t *probed = calloc(count, 1);
+	if (!probes || !probed)
+		crash("trace: no memory for the probes");
+	gt_probes_init(&trace_sites, (uint64_t)probe_stubs_start, probes, probed);
 	uint32_t events = (uint32_t)(trace_events_end - trace_events_start);
 	struct graftrace_kernel_event **table = malloc(events * sizeof(*table));
 	uint8_t *on = malloc(events);
@@ -382,9 +406,9 @@ void trace_exception_end_live(struct cpu *cpu, const struct registers *registers
 uint64_t trace_return_address(uint64_t slot, uint64_t value)
 {
 	uint64_t low, top;
-	if (!gt_port_is_stub_return(value) || !stack_bounds(slot, &low, &top))
-		return value;
-	return *(const uint64_t *)gt_kernel_mirror(slot);
+	if (gt_port_is_stub_return(value) && stack_bounds(slot, &low, &top))
+		value = *(const uint64_t *)gt_kernel_mirror(slot);
+	return gt_probes_return_address(slot, value);
 }
 
 /* ---- the end of a crash report ---- */

@@ -156,6 +156,12 @@ static void patch_events(void *data, const uint8_t *wanted)
 	trace_patch_events(wanted);
 }
 
+static void patch_probes(void *data, struct graftrace_kernel_probe *const *probes, uint32_t count)
+{
+	(void)data;
+	trace_patch_probes(probes, count);
+}
+
 static void measure(void *argument)
 {
 	gt_latency_measure(*(const uint32_t *)argument);
@@ -287,6 +293,7 @@ static const struct gt_arena_machine machine = {
 	.set_func_stack = set_func_stack,
 	.patch = patch,
 	.patch_events = patch_events,
+	.patch_probes = patch_probes,
 	.latency_measure = latency_measure,
 	.latency_set_threshold = latency_set_threshold,
 	.latency_set_max = latency_set_max,
@@ -314,7 +321,7 @@ static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes
 	return NULL;
 }
 
-/* ---- Linux's options of the boot: ftrace=TRACER, trace_event=EVENT,EVENT ---- */
+/* ---- Linux's options of the boot: ftrace=TRACER, trace_event=EVENT,EVENT, kprobe_event=PROBE,ARGUMENT;PROBE ---- */
 
 #define OPTION_BYTES 256
 
@@ -328,7 +335,7 @@ static void put_option(const char *text, uint32_t length, const char *path)
 	    gt_control_find(&control.control, path, strlen(path), &node) != 0)
 		return;
 	for (uint32_t i = 0; i < length; i++)
-		value[i] = text[i] == ',' ? ' ' : text[i];
+		value[i] = text[i] == ',' ? ' ' : text[i] == ';' ? '\n' : text[i];
 	if (gt_control_put(&node, true, value, length, &message) != 0)
 		console_print("trace: %s cannot be %.*s: %s\n", path, (int)length, text,
 			      message.text);
@@ -361,6 +368,10 @@ bool trace_files_init(void)
 	uint32_t length = 0;
 	const char *tracer = option_text("ftrace", &length);
 	put_option(tracer, length, "current_tracer");
+	const char *probes = option_text("kprobe_event", &length);
+	put_option(probes, length, "kprobe_events");
+	if (probes)
+		put_option("1", 1, "events/kprobes/enable");
 	const char *events = option_text("trace_event", &length);
 	put_option(events, length, "set_event");
 	return true;

@@ -13,6 +13,7 @@
 #include "port/unikernel/trace_private.h"
 
 #include "core/record/kernel.h"
+#include "core/record/kernel_probe.h"
 #include "core/record/port.h"
 #include "port/unikernel/clock.h"
 #include "port/unikernel/console.h"
@@ -26,11 +27,13 @@
 #define ROOM_PART      8 /* of the ring must be free before recording resumes */
 
 bool trace_live;
-static const uint8_t *wanted_sites;  /* from the control files; NULL: none yet */
-static const uint8_t *wanted_events; /* the same of static events */
-static bool is_parked;		     /* the ring is full */
-static bool is_held;		     /* trace_hold */
-static uint32_t looks;		     /* of the keeper since the ring was full */
+static const uint8_t *wanted_sites;		     /* from the control files; NULL: none yet */
+static const uint8_t *wanted_events;		     /* the same of static events */
+static struct graftrace_kernel_probe *const *probes; /* dynamic ones */
+static uint32_t probe_count;
+static bool is_parked; /* the ring is full */
+static bool is_held;   /* trace_hold */
+static uint32_t looks; /* of the keeper since the ring was full */
 static uint32_t full_noted, half_noted;
 static struct wait_queue keeper, readers;
 static bool is_called; /* the keeper has work; under its lock */
@@ -64,6 +67,7 @@ void gt_port_ring_doorbell(struct graftrace_arena *arena)
 struct change {
 	const uint8_t *sites;
 	const uint8_t *events;
+	bool probes;
 	bool live;
 };
 
@@ -75,6 +79,7 @@ static void apply(void *data)
 	gt_sites_apply(&trace_sites, change->sites);
 	if (change->events)
 		gt_sites_apply_events(&trace_sites, change->events);
+	gt_probes_apply(&trace_sites, probes, probe_count, change->probes);
 	if (!change->live && trace_live)
 		trace_suspend();
 	trace_live = change->live;
@@ -112,6 +117,9 @@ static const uint8_t *no_sites(void)
 /* Is any event wanted in one of these ways (GRAFTRACE_EVENT_…)? */
 static bool has_events(uint8_t ways)
 {
+	for (uint32_t i = 0; i < probe_count; i++)
+		if (probes[i]->wanted & ways)
+			return true;
 	for (uint32_t i = 0; wanted_events && i < trace_sites.event_count; i++)
 		if (wanted_events[i] & ways)
 			return true;
@@ -126,17 +134,18 @@ void trace_update(void)
 	bool acts = has_events(GRAFTRACE_EVENT_ACTS);
 	bool events = acts || (has_events(0xff) && arena->tracing_on && !is_parked);
 	bool on = sites == SOME && arena->tracing_on;
-	struct change change = { none, none, is_held };
+	struct change change = { none, none, false, is_held };
 	if (sites == TRIGGERS || (sites == SOME && (arena->profile || acts)) || (on && !is_parked))
-		change = (struct change){ wanted_sites, none, true };
+		change = (struct change){ wanted_sites, none, false, true };
 	else if (on)
 		change.live |= looks < LOOKS_FOR_OPEN;
 	if (events) {
 		change.events = wanted_events;
+		change.probes = true;
 		change.live = true;
 	}
 	if (!none) /* no memory for a byte for each function: nothing is switched off */
-		change = (struct change){ wanted_sites, wanted_events, true };
+		change = (struct change){ wanted_sites, wanted_events, true, true };
 	if (!change.sites)
 		return;
 	gt_kernel_pause(); /* patching itself is not traced */
@@ -154,6 +163,13 @@ void trace_hold(bool on)
 void trace_patch_events(const uint8_t *wanted)
 {
 	wanted_events = wanted;
+	trace_update();
+}
+
+void trace_patch_probes(struct graftrace_kernel_probe *const *list, uint32_t count)
+{
+	probes = list;
+	probe_count = count;
 	trace_update();
 }
 

@@ -29,6 +29,8 @@ void trace_close(void);
 void trace_patch(const uint8_t *wanted);
 /* The same of static events (0: off, by number - 1). */
 void trace_patch_events(const uint8_t *wanted);
+/* Dynamic probes: what each one's `wanted` says. On return none is in use that is not in the list, which stays. */
+void trace_patch_probes(struct graftrace_kernel_probe *const *list, uint32_t count);
 /* tracing_on has changed. */
 void trace_update(void);
 /* The hooks work, or need not, whatever is traced. */

@@ -299,7 +299,7 @@ def test_an_option_is_off_with_0(nmi):
      "OPTIONS: nobody knows 'nosuch'; hello knows nothing, the kernel cpus debugsyscalls\n"),
     ({"TARGET": "stress", "TRACE": "ftrace", "OPTIONS": "nmi=0 mended=1"},
      "OPTIONS: nobody knows 'mended'; stress knows depth endless nmi, the kernel cpus debugsyscalls "
-     "ftrace skew trace_event\n"),
+     "ftrace kprobe_event skew trace_event\n"),
     ({"TARGET": "stress", "OPTIONS": "nmi"}, "OPTIONS: 'nmi' is not NAME=VALUE"),
     ({"TARGET": "hello", "OPTIONS": "linger=3"}, "OPTIONS: say LINGER=3 instead of linger=3"),
     ({"TARGET": "nonsense"}, "there is no target 'nonsense'"),

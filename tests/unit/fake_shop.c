@@ -106,6 +106,11 @@ void gt_arch_stub_write(uint8_t bytes[GT_STUB_BYTES], uint64_t at, uint32_t numb
 	(void)bytes, (void)at, (void)number, (void)kind, (void)body;
 }
 
+void gt_arch_probe_stub_write(uint8_t bytes[GT_PROBE_STUB_BYTES], uint64_t at, uint64_t next)
+{
+	(void)bytes, (void)at, (void)next;
+}
+
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes)
 {
 	(void)first, (void)bytes;
@@ -230,7 +235,7 @@ static uint32_t thread_number(void *data, uint32_t index)
 }
 
 /* A kernel's control files live as long as the kernel: what they have allocated is freed between tests. */
-static void *pieces[8192];
+static void *pieces[1 << 15];
 
 static void *resize(void *data, void *memory, size_t old_bytes, size_t new_bytes)
 {

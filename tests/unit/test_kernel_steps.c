@@ -92,6 +92,11 @@ void gt_port_trigger(uint32_t action, uint32_t function, uint64_t clock, uint64_
 {
 	(void)action, (void)function, (void)clock, (void)took;
 }
+uint32_t gt_port_state(void)
+{
+	return 0;
+}
+
 uint32_t gt_port_cpu(void)
 {
 	return 0;
