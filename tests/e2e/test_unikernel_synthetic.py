@@ -163,6 +163,22 @@ def test_a_recording_has_them_also_those_that_come_later(plain, tmp_path):
     assert len(re.findall(r"wakeup_latency: +lat=\d+,? pid=\d+,? prio=120", report.stdout)) > 10, report.stdout[:2000]
 
 
+def test_how_long_a_function_takes_is_a_histogram(plain):
+    """By a probe at its entry and one at its return, as between any two events."""
+    expect(plain, "kprobe_events", "p:called answer\nr:returned answer\n")
+    expect(plain, "synthetic_events", "answer_ns u64 ns", "POST")
+    expect(plain, "events/synthetic/answer_ns/trigger", "hist:keys=ns.log2:sort=ns")
+    expect(plain, "events/kprobes/called/trigger", "hist:keys=common_pid:t=common_timestamp")
+    expect(plain, "events/kprobes/returned/trigger",
+           "hist:keys=common_pid:ns=common_timestamp-$t:onmatch(kprobes.called).answer_ns($ns)")
+    visit(plain, 20)
+    text = read(plain, "events/synthetic/answer_ns/hist")
+    assert sum(int(hits) for hits in re.findall(r"^\{ ns: ~ 2\^\d+ +\} hitcount: +(\d+)$", text, re.M)) == 20, text
+    for event in "kprobes/returned", "kprobes/called", "synthetic/answer_ns":
+        expect(plain, f"events/{event}/trigger", "")
+    expect(plain, "kprobe_events", "")
+
+
 FILES = "synthetic_events|dynamic_events|error_log|events/synthetic/.*"
 
 
