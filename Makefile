@@ -70,7 +70,7 @@ format: ## lay out the C files as .clang-format says
 	@git ls-files -z --cached --others --exclude-standard '*.c' '*.h' | xargs -0 clang-format -i
 
 clean: ## remove what was built; sources fetched from Debian's archive stay in fetched/
-	rm -rf build build-clang build-asan build-tsan
+	rm -rf build build-clang build-asan build-tsan build-fuzz
 
 distclean: clean ## remove what was fetched, too
 	rm -rf fetched
