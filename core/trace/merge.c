@@ -821,7 +821,8 @@ struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t inde
 {
 	const struct gt_source *source = index < merge->source_count ? merge->sources[index] : NULL;
 
-	if (source != NULL && source->state == GT_SOURCE_READY && source != merge->current)
+	if (source != NULL &&
+	    (source->has_ahead || (source->state == GT_SOURCE_READY && source != merge->current)))
 		return later(merge, index, source->before);
 	return gt_merge_given(merge, index);
 }

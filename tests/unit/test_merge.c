@@ -411,6 +411,35 @@ static void a_filter_takes_every_record_off_the_straight_line(void **state)
 	assert_int_equal(read_both_ways(&filter, true), 0);
 }
 
+/* The text of an ENTRY looks whether its return follows: a reader that ends then has not shown what does. */
+static void a_record_that_was_looked_ahead_at_is_not_shown(void **state)
+{
+	struct gt_merge_given before, seen, shown;
+	struct gt_source *source;
+	struct gt_merge merge;
+
+	(void)state;
+	clock_now = UINT64_MAX;
+	first = fake_sub_buffer_of(&fake, fake_thread(&fake, 1, "a", 1000), 1000, 0, 64);
+	builder_entry(first, 1, 10);
+	builder_entry(first, 2, 10);
+	builder_return(first, 2, 10);
+	assert_int_equal(
+		gt_merge_init(&merge, &fake.target, &gt_host_memory, GT_MERGE_CONSUME, NULL), 0);
+	assert_int_equal(gt_merge_next(&merge, &source), 1);
+	before = gt_merge_shown(&merge, 0);
+	assert_non_null(gt_merge_ahead(&merge, source));
+	shown = gt_merge_shown(&merge, 0);
+	seen = gt_merge_given(&merge, 0);
+	assert_int_equal(shown.sequence, before.sequence);
+	assert_int_equal(shown.words, before.words);
+	assert_true(seen.words > before.words);
+	gt_merge_skip_ahead(&merge, source);
+	shown = gt_merge_shown(&merge, 0);
+	assert_int_equal(shown.words, seen.words);
+	gt_merge_fini(&merge);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +457,7 @@ int main(void)
 		TEST(what_is_overwritten_between_two_questions_is_told),
 		TEST(the_straight_line_gives_the_same_records),
 		TEST(a_filter_takes_every_record_off_the_straight_line),
+		TEST(a_record_that_was_looked_ahead_at_is_not_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
