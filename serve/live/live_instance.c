@@ -235,6 +235,9 @@ int gt_live_instance_make(struct gt_control_target *target, const char *name, si
 		return error;
 	gt_live_settle_clock(top);
 	pthread_mutex_lock(&instances->lock);
+	error = has_ended(top, message); /* gt_live_instances_end() marks those that are there */
+	if (error != 0)
+		goto unlock;
 	if (find_locked(top, name, bytes) != NULL) {
 		gt_message_set(message, "there is such an instance");
 		error = GT_EEXIST;

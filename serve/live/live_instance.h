@@ -106,8 +106,8 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 			    struct gt_store *store, struct gt_live **live);
 
 /* Operations of struct gt_control_ops; each takes instances.lock. of: GT_ENOENT after the last. make:
- * GT_EINVAL: no such name can be; GT_EEXIST; GT_ENOTSUP: in drain mode; GT_ENOSPC; GT_ENOMEM. remove:
- * GT_ENOENT; GT_EBUSY: a file of it is open; afterwards it takes the instance's change.lock. */
+ * GT_EINVAL: no such name can be; GT_EEXIST; GT_ENOTSUP: in drain mode; GT_EGONE: after gt_live_end();
+ * GT_ENOSPC; GT_ENOMEM. remove: GT_ENOENT; GT_EBUSY: a file of it is open; afterwards it takes the instance's change.lock. */
 int gt_live_instance_of(struct gt_control_target *target, uint32_t index,
 			struct gt_control_target **instance, const char **name);
 int gt_live_instance_make(struct gt_control_target *target, const char *name, size_t bytes,

@@ -559,6 +559,9 @@ static void when_it_has_ended_it_can_be_read_and_not_changed(void **state)
 	assert_int_equal(put("set_ftrace_filter", "beta"), GT_EGONE);
 	assert_int_equal(put("current_tracer", "nop"), GT_EGONE);
 	assert_int_equal(put("trace_options", "funcgraph-proc"), 0);
+	assert_int_equal(gt_live_control(live)->ops->instance_make(gt_live_control(live), "late", 4,
+								   &message),
+			 GT_EGONE);
 }
 
 /* Threads at once */
