@@ -24,22 +24,29 @@ struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid)
 	return NULL;
 }
 
+int gt_follow_make_room(struct gt_session *session, struct gt_message *message)
+{
+	size_t room = session->tracees.room ? session->tracees.room * 2 : 16;
+	void *tracees;
+
+	if (session->tracees.count < session->tracees.room)
+		return 0;
+	tracees = realloc(session->tracees.list, room * sizeof(*session->tracees.list));
+	if (tracees == NULL)
+		return gt_fail(message, GT_ENOMEM, "no memory for a process");
+	session->tracees.list = tracees;
+	session->tracees.room = room;
+	return 0;
+}
+
 int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 
-	if (session->tracees.count == session->tracees.room) {
-		size_t room = session->tracees.room ? session->tracees.room * 2 : 16;
-		void *tracees =
-			realloc(session->tracees.list, room * sizeof(*session->tracees.list));
-
-		if (tracees == NULL) {
-			gt_tracee_fini(tracee);
-			free(tracee);
-			return GT_ENOMEM;
-		}
-		session->tracees.list = tracees;
-		session->tracees.room = room;
+	if (gt_follow_make_room(session, NULL) != 0) {
+		gt_tracee_fini(tracee);
+		free(tracee);
+		return GT_ENOMEM;
 	}
 	session->tracees.list[session->tracees.count++] = tracee;
 	session->tracees.so_far++;

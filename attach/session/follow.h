@@ -26,6 +26,8 @@ struct gt_tracee;
 
 /* The tracee of process pid; NULL: the list has none. */
 struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);
+/* Makes room for one more: gt_follow_add() cannot fail then. GT_ENOMEM, with the message. */
+int gt_follow_make_room(struct gt_session *session, struct gt_message *message);
 /* Adds a tracee (of calloc), which the list owns from then on. GT_ENOMEM: it has been freed. */
 int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
 /* Frees tracee number `at`; the last one of the list gets its number. Nothing is done to the process,

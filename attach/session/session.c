@@ -166,6 +166,8 @@ static int start_program(struct gt_session *session, char *const argv[], struct 
 					session->sink, message);
 	if (!error) /* it has not run yet */
 		error = gt_event_rules_check(&session->event_rules, message);
+	if (!error)
+		error = gt_follow_make_room(session, message);
 	if (error) {
 		kill(pid, SIGKILL);
 		while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status))

@@ -178,6 +178,7 @@ static int attach_locked(const struct attach_work *work)
 	struct gt_session_arena *arena = NULL;
 	struct gt_tracee *tracee;
 	enum gt_detach_left left;
+	uint64_t handlers[64];
 	const size_t before = session->tracees.count;
 	int error;
 
@@ -208,17 +209,19 @@ static int attach_locked(const struct attach_work *work)
 				tracee, &arena->shared, &session->catalog, &session->selection,
 				gt_clock_ticks(&session->live.target.clock, 1000000), session->sink,
 				message);
+		if (!error)
+			error = gt_session_handlers(session, tracee, handlers, message);
+		if (!error)
+			error = gt_follow_make_room(session, message);
 		if (!error) {
 			if (tracee->stopped_ns > session->notes.stopped_ns)
 				session->notes.stopped_ns = tracee->stopped_ns;
 			gt_session_enter(session, tracee, arena, NULL);
 			session->tracees.coming = NULL;
-			error = gt_follow_add(session, tracee);
-			if (error)
-				return gt_fail(message, error, "no memory for a process");
+			gt_follow_add(session, tracee);
 			put_before(session, before);
-			error = gt_session_stop_at_handlers(session, tracee, message);
-			return error == GT_EGONE ? 0 : error;
+			gt_session_stop_at_handlers(session, tracee, handlers);
+			return 0;
 		}
 		/* Whatever it was that could not be read, written or asked. */
 		if (tracee->process.pidfd >= 0 && gt_process_is_ending(&tracee->process))

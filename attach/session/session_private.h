@@ -389,10 +389,13 @@ bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *l
 /* Acts on a letter that tells of a new handler of a signal: the handler gets a trigger that stops tracing.
  * Where it cannot, it has none. */
 void gt_session_on_handler(struct gt_session *session, const struct graftrace_letter *letter);
-/* The same for the handlers of a process that was attached to. Errors: those of
- * gt_signals_handlers(). */
-int gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
-				struct gt_message *message);
+/* The handlers of the signals that are stopped at, by number - 1; 0: there is none, or the process has ended.
+ * Within gt_tracer_run(). Errors as of gt_signals_handlers(), but for GT_EGONE. */
+int gt_session_handlers(struct gt_session *session, struct gt_tracee *tracee, uint64_t handlers[64],
+			struct gt_message *message);
+/* gt_session_on_handler() for those of a process that was attached to and is in the list. */
+void gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
+				 const uint64_t handlers[64]);
 /* Whether the letter in slot `index` waits for its handler. */
 bool gt_session_is_pending(const struct gt_session *session, const struct gt_session_arena *arena,
 			   uint32_t index);

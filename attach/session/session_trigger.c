@@ -297,14 +297,21 @@ void gt_session_on_handler(struct gt_session *session, const struct graftrace_le
 		stop_at(session, tracee, letter->argument[0]);
 }
 
-int gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
-				struct gt_message *message)
+int gt_session_handlers(struct gt_session *session, struct gt_tracee *tracee, uint64_t handlers[64],
+			struct gt_message *message)
 {
-	uint64_t signals = gt_session_settings(session)->signals, handlers[64];
-	int i, error = signals ? gt_signals_handlers(tracee, signals, handlers, message) : 0;
+	const uint64_t signals = gt_session_settings(session)->signals;
+	const int error = signals ? gt_signals_handlers(tracee, signals, handlers, message) : 0;
 
-	for (i = 0; signals && !error && i < 64; i++)
+	if (!signals || error == GT_EGONE)
+		memset(handlers, 0, 64 * sizeof(*handlers));
+	return error == GT_EGONE ? 0 : error;
+}
+
+void gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *tracee,
+				 const uint64_t handlers[64])
+{
+	for (int i = 0; i < 64; i++)
 		if (handlers[i])
 			stop_at(session, tracee, handlers[i]);
-	return error;
 }

@@ -4,12 +4,14 @@
  * prepared by the compiler (TARGET) and not (TARGET_PLAIN): what it records, and changes while its
  * threads run.
  */
+#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/session/session.h"
+#include "attach/agent/handlers.h"
+#include "attach/session/session_private.h"
 #include "port/host/memory.h"
 
 #define ARGV(...)  ((char *const[]){ __VA_ARGS__, NULL })
@@ -661,26 +664,149 @@ static bool has_agent(pid_t pid)
 	return found;
 }
 
-static void process_with_a_filter_that_does_not_fit_is_left(void **state)
+/* Starts a program that nobody traces; it is executed when this returns. */
+static pid_t start_busy(void)
 {
-	struct gt_session_options options = options_that_do_not_fit(NULL);
-	struct gt_message message = { "" };
-	struct gt_session *session;
-	pid_t pid = fork();
+	int ends[2];
+	char byte;
+	pid_t pid;
 
-	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
 	if (pid == 0) {
 		execl(TARGET, TARGET, "busy", "1", NULL);
 		_exit(127);
 	}
 	assert_true(pid > 0);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+	return pid;
+}
+
+static void end_busy(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void process_with_a_filter_that_does_not_fit_is_left(void **state)
+{
+	struct gt_session_options options = options_that_do_not_fit(NULL);
+	struct gt_message message = { "" };
+	struct gt_session *session;
+	pid_t pid = start_busy();
+
+	(void)state;
 	options.pids = &pid;
 	options.pid_count = 1;
 	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
 	assert_non_null(strstr(message.text, "other"));
 	assert_false(has_agent(pid));
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	end_busy(pid);
+}
+
+/* The linker puts these before the library's (meson.build). */
+static bool fails;		/* from now on: */
+static struct gt_tracee **list; /* this list of processes does not grow */
+static bool no_handlers, fails_after_begin;
+void *__real_realloc(void *old, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+int __real_gt_signals_handlers(struct gt_tracee *tracee, uint64_t signals, uint64_t handlers[64],
+			       struct gt_message *message);
+int __wrap_gt_signals_handlers(struct gt_tracee *tracee, uint64_t signals, uint64_t handlers[64],
+			       struct gt_message *message);
+int __real_gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
+			   struct gt_catalog *catalog, const struct gt_selection *selection,
+			   uint64_t tsc_per_ms, const struct gt_sink *told,
+			   struct gt_message *message);
+int __wrap_gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
+			   struct gt_catalog *catalog, const struct gt_selection *selection,
+			   uint64_t tsc_per_ms, const struct gt_sink *told,
+			   struct gt_message *message);
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+	const bool grows = old == list && (old != NULL || bytes == 16 * sizeof(*list));
+
+	return fails && grows ? NULL : __real_realloc(old, bytes);
+}
+
+int __wrap_gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *arena,
+			   struct gt_catalog *catalog, const struct gt_selection *selection,
+			   uint64_t tsc_per_ms, const struct gt_sink *told,
+			   struct gt_message *message)
+{
+	const int error = __real_gt_tracee_begin(tracee, tid, arena, catalog, selection, tsc_per_ms,
+						 told, message);
+
+	fails = fails_after_begin;
+	return error;
+}
+
+int __wrap_gt_signals_handlers(struct gt_tracee *tracee, uint64_t signals, uint64_t handlers[64],
+			       struct gt_message *message)
+{
+	if (no_handlers)
+		return gt_fail(message, GT_EIO, "no handlers");
+	return __real_gt_signals_handlers(tracee, signals, handlers, message);
+}
+
+static void program_that_has_no_room_in_the_list_is_ended(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_message message = { "" };
+	struct gt_session *session;
+
+	(void)state;
+	list = NULL;
+	fails_after_begin = true;
+	assert_int_equal(gt_session_start(&options, &session, &message), GT_ENOMEM);
+	fails = fails_after_begin = false;
+	assert_non_null(strstr(message.text, "memory"));
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* there is no child */
+}
+
+/* Attaches to a process as to one that comes later: where it fails the session goes on without it. */
+static void attach_in_vain(struct gt_session *session, pid_t pid, int error, const char *why)
+{
+	struct gt_message message = { "" };
+
+	pthread_mutex_lock(&session->lock);
+	assert_int_equal(gt_session_attach_one(session, pid, &message), error);
+	assert_null(gt_follow_find(session, pid));
+	pthread_mutex_unlock(&session->lock);
+	assert_string_equal(message.text, why);
+	assert_false(has_agent(pid));
+}
+
+static void process_that_cannot_be_taken_in_is_left(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_message message = { "" };
+	struct gt_session *session;
+	const pid_t pid = start_busy();
+
+	(void)state;
+	options.stop_signals = 1ull << (SIGUSR1 - 1);
+	options.wait_ms = 1; /* nobody polls: a thread that waited for room could not be left */
+	session = begin(&options);
+	poll_for_more(session);
+	no_handlers = true;
+	attach_in_vain(session, pid, GT_EIO, "no handlers");
+	no_handlers = false;
+	session->tracees.room = session->tracees.count;
+	list = session->tracees.list;
+	fails = true;
+	attach_in_vain(session, pid, GT_ENOMEM, "no memory for a process");
+	fails = false;
+	pthread_mutex_lock(&session->lock);
+	assert_int_equal(gt_session_attach_one(session, pid, &message), 0);
+	assert_non_null(gt_follow_find(session, pid));
+	pthread_mutex_unlock(&session->lock);
+	end_busy(pid);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
 }
 
 int main(void)
@@ -700,6 +826,8 @@ int main(void)
 		cmocka_unit_test(ring_is_read_while_it_is_written),
 		cmocka_unit_test(program_with_a_filter_that_does_not_fit_is_ended),
 		cmocka_unit_test(process_with_a_filter_that_does_not_fit_is_left),
+		cmocka_unit_test(program_that_has_no_room_in_the_list_is_ended),
+		cmocka_unit_test(process_that_cannot_be_taken_in_is_left),
 		cmocka_unit_test(settings_are_all_new_where_patching_fails),
 		cmocka_unit_test(trigger_that_was_read_keeps_its_glob),
 		cmocka_unit_test(clock_is_the_monotonic_one),
