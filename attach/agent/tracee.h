@@ -132,7 +132,8 @@ struct gt_tracee {
 /*
  * All functions: with the session's lock held; a tracee is used by one thread at a time. Those that stop
  * threads are called within gt_tracer_run(), or call it themselves, as their comment says. `message` is
- * set with each error.
+ * set with each error, except that an error of the sink, and GT_ENOMEM of planning patches, leave it as it
+ * was.
  */
 
 /* Puts the agent in at the exec stop, and patches what is mapped; the calling thread traces thread
@@ -149,7 +150,7 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
  * gt_tracer_run(). On an error the agent, or a part of it, may be in (tracee->has_agent): the caller takes it
  * out by gt_detach_process().
  * GT_EGONE: it has ended; GT_EBUSY: a thread cannot be stopped; GT_EAGAIN: it has executed another
- * program meanwhile; GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC, GT_EIO, an error of the sink.
+ * program meanwhile; GT_EPERM, GT_ENOTSUP, GT_ENOMEM, GT_ENOSPC, GT_EIO, an error of the sink.
  */
 int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 		     struct gt_catalog *catalog, const struct gt_selection *selection,
@@ -158,22 +159,22 @@ int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 /* Looks for loaded and unloaded objects. tid: a thread that waits for the answer to the letter `slot`
  * with that ticket; it is stopped for as long as something has to be mapped or patched, and the caller
  * answers the letter. Calls gt_tracer_run() itself. 0, also without agent; errors as of
- * gt_tracee_begin(). */
+ * gt_tracee_begin() and gt_tracee_apply(). */
 int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, uint32_t slot, uint32_t ticket,
 		      struct gt_catalog *catalog, const struct gt_selection *selection,
 		      const struct gt_sink *sink, struct gt_message *message);
 
 /* Makes the prepared edits, with the world stopped meanwhile (attach/agent/world.c). Within gt_tracer_run().
- * GT_EBUSY: a thread cannot be stopped; GT_EGONE; GT_EAGAIN: it has executed another program; GT_EIO. */
+ * GT_EBUSY: a thread cannot be stopped; GT_EPERM: nor traced; GT_EGONE; GT_EAGAIN: it has executed another
+ * program; GT_ENOTSUP, GT_EIO, GT_ENOMEM. */
 int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message);
 
 /* Makes the patches what the selection says, with the world stopped meanwhile. Calls gt_tracer_run()
- * itself. 0, also without agent or where the process is ending; errors as of gt_tracee_apply(),
- * GT_ENOMEM. */
+ * itself. 0, also without agent or where the process is ending; errors as of gt_tracee_apply(). */
 int gt_tracee_select(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		     const struct gt_selection *selection, struct gt_message *message);
 
-/* The same, where nothing has changed but for functions that these plain words name. */
+/* The same, with the same errors, where nothing has changed but for functions that these plain words name. */
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
 			   const char *const *words, size_t count, struct gt_message *message);
 

@@ -6,7 +6,8 @@
  * one thread, unless their comment says "from any thread". One lock, the session's, guards all; a
  * function takes it unless its comment says otherwise, and calls the sink and what it was given to call
  * back with the lock held: no function of the session may be called there. `message` is set with each
- * error.
+ * error, except that an error of the sink, and GT_ENOMEM of planning patches, leave it as it was
+ * (gt_session_poll sets it with every error).
  */
 #ifndef GT_ATTACH_SESSION_H
 #define GT_ATTACH_SESSION_H
@@ -119,7 +120,9 @@ void gt_session_unlock_sink(struct gt_session *session);
 int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
 /* The live target, for readers: never NULL, valid until gt_session_destroy(). Takes no lock. Its
- * functions may be called from any thread; each takes the lock. */
+ * functions may be called from any thread; each takes the lock. Of its fields `clock` is rewritten by
+ * gt_session_poll(), and `tracer` by changes of settings: while others may do that they are read between
+ * gt_session_lock_sink() and gt_session_unlock_sink(). */
 struct gt_target *gt_session_target(struct gt_session *session);
 
 /* Ring modes: the live target is read from now on, so its writers keep their numbers. What those that
@@ -138,7 +141,8 @@ void gt_session_keep_writers(struct gt_session *session);
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
 /* Takes no lock. */
 bool gt_session_tracing_on(struct gt_session *session);
-/* Patches. GT_EINVAL: there is no such tracer; GT_EBUSY also as of gt_session_set_profile(). */
+/* Patches. GT_EINVAL: there is no such tracer. GT_EBUSY also as of gt_session_set_profile(): the old one
+ * stays then, after GT_EBUSY of patching the new one is in force (gt_session_asked() tells). */
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message);
 /* Sets the lists filter, notrace and graph of `settings` together, and ignores its other fields. Takes
@@ -157,7 +161,8 @@ int gt_session_set_events(struct gt_session *session, struct gt_word_list *words
 /* Sets a filter for the events that the word matches (gt_event_word_matches), which is evaluated where
  * they happen; the last word that matches an event decides. NULL: all are recorded. Events without the
  * filter's fields are not filtered. Both texts are copied; the caller has checked the syntax. Patches.
- * GT_ENOMEM, GT_ENOSPC. */
+ * GT_ENOMEM of the copy ("no memory for a filter"): the old filter stays; after other errors the new one
+ * is kept. */
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
 /* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings
@@ -218,8 +223,9 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 /*
  * Dynamic probes (core/trace/probe.h): a line of dynamic_events sets one; gt_session_set_events() says
  * whether its event is recorded. A place without a path is the program's own. GT_EINVAL, GT_ENOENT,
- * GT_EEXIST: *error says what is wrong, and where; the message too. Also GT_ENOMEM. Setting and removing
- * patch.
+ * GT_EEXIST: *error says what is wrong, and where; the message too. Also GT_ENOMEM, an error of the sink.
+ * After any error it is not set. Neither setting nor removing patches: the places follow with the next
+ * change that does.
  */
 int gt_session_set_probe(struct gt_session *session, const char *text, size_t bytes,
 			 enum gt_probe_kinds kinds, struct gt_probe_error *error,
@@ -236,7 +242,7 @@ bool gt_session_probe_event(struct gt_session *session, const char *group, const
  * Synthetic events (core/trace/synthetic.h): a line of synthetic_events defines one; actions of
  * histograms make them happen. *event gets the new one; its strings live until the session ends.
  * GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; the message too; with other errors *error
- * is not set. GT_ENOSPC, GT_ENOMEM.
+ * is not set. GT_ENOSPC, GT_ENOMEM, an error of the sink. After any error it is not defined.
  */
 int gt_session_set_synthetic(struct gt_session *session, const char *text, size_t bytes,
 			     struct gt_event_format *event, struct gt_probe_error *error,
@@ -318,7 +324,8 @@ void gt_session_has_room(struct gt_session *session);
  * add and remove patch.
  * handler: called by the thread that polls the session, without the lock, for all actions but STACKTRACE.
  * With SNAPSHOT, DUMP and CPUDUMP the traced thread waits meanwhile, half a second at most; more than a
- * hundred such hits in a second are left out. It replaces the one before; NULL: none. Always 0.
+ * hundred such hits in a second are left out. It replaces the one before, which may still be running, or
+ * be called once more, when this returns to another thread than the one that polls; NULL: none. Always 0.
  */
 int gt_session_trigger_add(struct gt_session *session, const struct gt_trigger *trigger,
 			   struct gt_message *message);
@@ -353,10 +360,10 @@ void gt_session_set_follow(struct gt_session *session, bool follow);
 /*
  * Context switches of the processes' threads (struct gt_switch_ops), from the kernel. They are watched
  * while there is a tracer, unless options.no_switches is set or the kernel does not allow it. In drain
- * mode they go to the sink as they come. From any thread; each takes the lock.
+ * mode they go to the sink as they come. From any thread; each takes the lock, but for the last two.
  */
-/* 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP, GT_EIO: they cannot be watched;
- * the message says why. */
+/* 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP, GT_EIO, GT_ENOMEM: they cannot be
+ * watched; the message says why. */
 int gt_session_switches(struct gt_session *session, struct gt_message *message);
 /* Watches them from now on, with or without a tracer, until unwatch was called once for each watch
  * that returned 0. Errors as above. */
@@ -365,7 +372,8 @@ void gt_session_unwatch_off_cpu(struct gt_session *session);
 /* The number of the thread that started thread `tid`, and the clock at which it did. 0: unknown,
  * because switches were not watched then. */
 uint32_t gt_session_creator(struct gt_session *session, uint32_t tid, uint64_t *clock);
-/* Ring modes: writes the switches that are kept, the newest ones, to a sink. Returns its error. */
+/* Ring modes: writes the switches that are kept, the newest ones, to a sink. Returns its error. Takes no
+ * lock of the session, and calls the sink without it. */
 int gt_session_give_switches(struct gt_session *session, const struct gt_sink *sink);
 
 /*

@@ -135,7 +135,8 @@ struct gt_ring_ops {
 	 * (now). May be NULL: never. */
 	int (*consume)(struct gt_target *target, uint32_t index, uint64_t sequence);
 	/*
-	 * From now on that sub-buffer is not overwritten: it stays until it is consumed. GT_EAGAIN:
+	 * 0: from now on that sub-buffer is not overwritten, it stays until it is consumed; or as many
+	 * are held as may be, and nothing was done. GT_EAGAIN:
 	 * it is being written and can't be held yet. GT_ENOENT: it is gone, all of its records
 	 * count as overrun. May be NULL: nothing is overwritten.
 	 */

@@ -33,7 +33,8 @@ struct gt_live_options {
 	const char *const *events; /* that the session was started with */
 	const char *const *event_filters;
 	const char *const *values; /* the same: arguments and results */
-	/* Takes the text of the command `dump`; called from any thread. NULL: it is thrown away. */
+	/* Takes the text of the command `dump`; called from any thread, maybe with change.lock and
+	 * instances.turn held: it must use no control file. NULL: it is thrown away. */
 	void (*dump)(void *data, const char *text, size_t bytes);
 	void *dump_data;
 };

@@ -15,8 +15,9 @@
 struct gt_trace_settings gt_live_settings(struct gt_live *live);
 /* Gives an instance new settings: the session is asked for them, and they become live->settings, which
  * takes references of its own to the lists. Call with change.lock held; takes instances.lock. GT_EINVAL:
- * a glob matches no function; GT_ENOMEM: the old settings stay. GT_EBUSY, GT_EAGAIN, GT_EIO of a
- * process that could not be patched: the new settings are in force. */
+ * a glob matches no function; GT_ENOMEM: the old settings stay. After any error of patching
+ * (attach/session/session.h lists them: GT_ENOMEM may be one, an error of the sink too) the new ones are in
+ * force; gt_session_asked() tells. */
 int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
 		struct gt_message *message);
 
@@ -101,13 +102,15 @@ void gt_live_instances_end(struct gt_live *top);
 void gt_live_instances_fini(struct gt_live *top);
 
 /* live.c: makes the struct gt_live of an instance, which then owns `instance`. store: instance->store; no
- * reference is taken. GT_ENOMEM: the caller owns `instance` still. */
+ * reference is taken. The top's clock must be settled (gt_live_settle_clock). Takes no lock. GT_ENOMEM: the
+ * caller owns `instance` still. */
 int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instance,
 			    struct gt_store *store, struct gt_live **live);
 
 /* Operations of struct gt_control_ops; each takes instances.lock. of: GT_ENOENT after the last. make:
  * GT_EINVAL: no such name can be; GT_EEXIST; GT_ENOTSUP: in drain mode; GT_EGONE: after gt_live_end();
- * GT_ENOSPC; GT_ENOMEM. remove: GT_ENOENT; GT_EBUSY: a file of it is open; afterwards it takes the instance's change.lock. */
+ * GT_ENOSPC; GT_ENOMEM. remove: GT_ENOENT; GT_EBUSY: a file of it is open; afterwards it takes
+ * the instance's change.lock. */
 int gt_live_instance_of(struct gt_control_target *target, uint32_t index,
 			struct gt_control_target **instance, const char **name);
 int gt_live_instance_make(struct gt_control_target *target, const char *name, size_t bytes,

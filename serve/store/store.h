@@ -32,8 +32,9 @@ int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite,
 int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
 			   struct gt_store **store);
 /* What it keeps of the records that are copied from now on, and its tracing_on; takes references to the
- * lists. What `want` points to beside them must stay valid. Only of a store with a route, as the
- * functions up to gt_store_done. */
+ * lists. What `want` points to beside them must stay valid; gt_store_pull() calls `also` and
+ * `of_thread` with the store's lock held. Only of a store with a route, as the functions up to
+ * gt_store_done. */
 void gt_store_want(struct gt_store *store, const struct gt_route_want *want);
 void gt_store_switch(struct gt_store *store, bool on); /* its tracing_on */
 /* Its tracing_on; *switched: the clock at which a command changed it last, 0: none did. */
