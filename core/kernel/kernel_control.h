@@ -100,7 +100,7 @@ enum gt_arena_drain {
 struct gt_arena_snapshot;
 struct gt_arena_probe;
 
-#define GT_ARENA_PROBES 2048 /* at most, at once */
+#define GT_ARENA_PROBES 1536 /* at most, at once */
 
 /* An event that was defined while the kernel runs, by its number less that of the first one. */
 struct gt_arena_later {

@@ -15,7 +15,7 @@
 #include "core/trace/target.h"
 
 #define GT_ARENA_WRITERS 64
-#define GT_ARENA_LATER	 2048 /* events that are defined while the kernel runs */
+#define GT_ARENA_LATER	 1536 /* events that are defined while the kernel runs */
 
 /* Names, which the kernel supplies. */
 struct gt_arena_names {

@@ -272,7 +272,7 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 
 /* What rules count in, and the pool that they stand in. */
 #define RULE_WORDS 512u
-#define RULE_BYTES (160u << 10) /* also where each later event has a rule */
+#define RULE_BYTES (136u << 10) /* also where each later event has a rule */
 
 static uint64_t event_table_bytes(uint32_t events)
 {

@@ -42,7 +42,7 @@ void gt_kernel_arena_init(struct graftrace_arena *arena, uint64_t ring_bytes,
 			  uint32_t sub_buffer_bytes, uint32_t cpus);
 
 /* Events that can be defined while the kernel runs, besides `events` static ones: probes, and those that histograms make. */
-#define GT_KERNEL_LATER_EVENTS 2048
+#define GT_KERNEL_LATER_EVENTS 1536
 /* Filters, triggers and histograms of static events (graftrace/filter.h, hist.h): what they take for `events` events,
  * with `hists_bytes` for the tables of histograms (0: there are none; the usual one of 2,048 entries takes some
  * 100 KiB). Whole pages. */
