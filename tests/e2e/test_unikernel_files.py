@@ -78,7 +78,8 @@ def test_the_tree_is_a_programs_but_for_what_a_kernel_cannot_have(machine):
                          for names in (kernels, programs))
     assert programs - kernels == set(NOT_IN_A_KERNEL)
     assert kernels - programs == {"trace.data", "trace_pipe.data", "options/trace-self", "tracing_max_latency",
-                                  "options/function-trace", "options/display-graph"}
+                                  "options/function-trace", "options/display-graph", "kprobe_events",
+                                  "kprobe_profile"}
     # The kernel's README names each.
     named = (ROOT / "port" / "unikernel" / "README.md").read_text()
     for name in (set(NOT_IN_A_KERNEL) | kernels - programs):
