@@ -25,7 +25,7 @@ PROGRAM = r"""
 #define N __attribute__((noinline))
 static volatile unsigned sink;
 N void leaf(unsigned rounds) { for (unsigned i = 0; i < rounds; i++) sink += i; }
-N void hostile(void) { leaf(20); }
+N void hostile(void) { leaf(2000); }
 N unsigned again(unsigned depth) { leaf(5); return depth ? again(depth - 1) + 1 : 0; }
 N void look_up(unsigned n) { leaf(10); if (n == 150) usleep(3000); }
 N void handle(unsigned n) { look_up(n); hostile(); if (n % 50 == 0) again(5); }
