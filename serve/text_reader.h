@@ -56,7 +56,8 @@ void gt_text_reader_skip_switches(struct gt_text_reader *reader, uint64_t clock)
 int gt_text_reader_shown(const struct gt_text_reader *reader, struct gt_merge_given **given,
 			 uint32_t *count);
 
-/* As gt_text_reader_skip, for records that were consumed CPU by CPU. `cpus` is copied. GT_ENOMEM. */
+/* As gt_text_reader_skip, for records that were consumed CPU by CPU. `cpus` is copied. GT_ENOMEM: the reader may only be
+ * closed. */
 int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merge_cpu_given *cpus,
 			     uint32_t count);
 

@@ -91,7 +91,8 @@ struct gt_session_options {
 /* Starts the program, or attaches to the processes, and puts the agent in; it runs when this
  * returns. The options are copied, but for the sink, which must outlive the session. GT_EINVAL: an option
  * is wrong, or a filter or trigger of an event does not fit (it is looked at last); GT_ENOENT: no such
- * program; GT_ENOTSUP: cannot be traced (the message says why and what to do); GT_EBUSY: of
+ * program, or no histogram that is to be continued or cleared; GT_ECANTRUN: it cannot be executed; GT_EEXIST:
+ * a probe, a synthetic event or a trigger is set twice; GT_ENOTSUP: cannot be traced (the message says why and what to do); GT_EBUSY: of
  * gt_session_set_profile(); GT_EPERM, GT_EIO, GT_ENOSPC, GT_ENOMEM; an error of the sink. Attaching also:
  * GT_EGONE: there is no such process, or it has ended; GT_EBUSY: it cannot be stopped, or another
  * graftrace records it. After an error processes that ran are as before, and a program that was to be
@@ -146,11 +147,11 @@ bool gt_session_tracing_on(struct gt_session *session);
 int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer tracer,
 			  struct gt_message *message);
 /* Sets the lists filter, notrace and graph of `settings` together, and ignores its other fields. Takes
- * references to the lists. GT_EINVAL: a glob matches no function; the old lists stay. */
+ * references to the lists. Patches. GT_EINVAL: a glob matches no function; the old lists stay. */
 int gt_session_set_filters(struct gt_session *session, const struct gt_trace_settings *settings,
 			   struct gt_message *message);
 /* set_graph_notrace: function_graph leaves out these functions and the calls below them. Takes a
- * reference. GT_EINVAL: a glob matches no function. */
+ * reference. Patches. GT_EINVAL: a glob matches no function. */
 int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
 				 struct gt_message *message);
 /* Which events with fields the top wants, whatever the tracer: words of gt_event_words_match(). Takes a
@@ -166,8 +167,9 @@ int gt_session_set_events(struct gt_session *session, struct gt_word_list *words
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
 /* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings
- * are copied. Patches. GT_EEXIST, GT_ENOENT, GT_ENOSPC, GT_ENOMEM; GT_EINVAL: a histogram does not fit
- * the event; GT_EBUSY: another histogram reads this one's variables. */
+ * are copied. Patches. GT_EEXIST, GT_ENOENT, GT_ENOSPC, GT_ENOMEM; GT_EINVAL, GT_EDOM: a histogram does not
+ * fit the event; GT_EBUSY: another histogram reads this one's variables. GT_EBUSY, GT_ENOSPC and GT_ENOMEM may
+ * be of patching, too: then it was changed (gt_session_event_trigger_get() tells). */
 int gt_session_event_trigger(struct gt_session *session, const char *word,
 			     const struct gt_event_trigger *trigger, bool remove,
 			     struct gt_message *message);
@@ -321,7 +323,7 @@ void gt_session_has_room(struct gt_session *session);
  * get: the index-th; its glob is copied into `glob`, cut to `room`. `count` is the number of hits left,
  * for the function of its glob that has most; *spent: none has any left, and count is 0. GT_ENOENT
  * after the last.
- * add and remove patch.
+ * add and remove patch. After an error of patching the change is made (get tells).
  * handler: called by the thread that polls the session, without the lock, for all actions but STACKTRACE.
  * With SNAPSHOT, DUMP and CPUDUMP the traced thread waits meanwhile, half a second at most; more than a
  * hundred such hits in a second are left out. It replaces the one before, which may still be running, or
@@ -381,7 +383,8 @@ int gt_session_give_switches(struct gt_session *session, const struct gt_sink *s
  * writes no records for it. Functions that the filters let through are counted. Switching it on sets
  * the tables to 0; switched off they can still be read. GT_EBUSY in drain mode (and at the start):
  * beside the tracer function, or function_graph with tracing_thresh, there can be no profiler. From any
- * thread. Switching it patches; GT_ENOMEM also then.
+ * thread. Switching it patches; after an error of patching (GT_EBUSY, GT_ENOMEM) it is switched
+ * (gt_session_profiles() tells).
  */
 int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message);
 /* Takes no lock. */

@@ -54,7 +54,7 @@ void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struc
 /* As the last who knows it. */
 void gt_live_view_fini(struct gt_live_view *view);
 
-/* Writes a line into the trace, at the present time. GT_ENOSPC: no room, and not `overwrite`;
+/* Writes a line into the trace, at the present time; count: 1024 bytes at most. GT_ENOSPC: no room, and not `overwrite`;
  * GT_ENOMEM. */
 int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer *writer,
 		      const char *bytes, size_t count, bool raw);
@@ -79,7 +79,8 @@ uint32_t gt_live_events_of_threads(struct gt_live_view *view, struct gt_switch *
 				   uint32_t count);
 void gt_live_events_forget_threads(struct gt_live_view *view, uint32_t keep);
 
-/* Counts the records of a scope. GT_ENOMEM; GT_ENOENT: no such thread. */
+/* Adds the records of a scope to *stats; now_ns and damaged are not set. GT_ENOMEM; GT_ENOENT: no such
+ * thread. */
 int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope *scope,
 		       struct gt_control_stats *stats);
 

@@ -105,7 +105,7 @@ struct gt_route_writer {
  * tracer nop. */
 void gt_route_init(struct gt_route *route);
 /* The settings for all that is fed from now on, tracing_on included; takes references to the lists, and
- * drops those to the old ones. */
+ * drops those to the old ones. What `also` answers is kept until the next set. */
 void gt_route_set(struct gt_route *route, const struct gt_route_want *want);
 /* tracing_on alone; `switched` stays. */
 void gt_route_switch(struct gt_route *route, bool on);
