@@ -69,9 +69,8 @@ static int look(struct gt_detach *out, const struct gt_stopped_threads *threads,
 			continue;
 		if (is_ours(out, registers.rip))
 			out->inside = true;
-		gt_world_signal_frames(out->process, &out->maps,
-				       gt_world_frames_begin(out->process, &out->maps, &registers),
-				       is_ours, note_frame, out);
+		gt_world_thread_frames(out->process, &out->maps, &registers, is_ours, note_frame,
+				       out);
 	}
 	gt_maps_free(&out->maps);
 	return error;

@@ -238,9 +238,8 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 	/* It has met a breakpoint, and was stopped before its signal: the handler has to be there. */
 	inside = inside || gt_traps_is_on_its_way(out->process, &out->state, seen->tid);
 	looker->frames = looker->interrupted = false;
-	error = gt_world_signal_frames(out->process, &out->maps,
-				       gt_world_frames_begin(out->process, &out->maps, &registers),
-				       is_wanted, note_frame, looker);
+	error = gt_world_thread_frames(out->process, &out->maps, &registers, is_wanted, note_frame,
+				       looker);
 	inside = inside || looker->frames;
 	seen->interrupted = looker->interrupted;
 	if (inside)

@@ -69,9 +69,8 @@ static int check_handlers(const struct gt_tracee *tracee, const struct user_regs
 
 	if (error)
 		return error;
-	error = gt_world_signal_frames(&tracee->process, &maps,
-				       gt_world_frames_begin(&tracee->process, &maps, registers),
-				       is_inside_of, return_busy, (void *)&tracee->agent);
+	error = gt_world_thread_frames(&tracee->process, &maps, registers, is_inside_of,
+				       return_busy, (void *)&tracee->agent);
 	gt_maps_free(&maps);
 	return error;
 }

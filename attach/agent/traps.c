@@ -202,9 +202,7 @@ static bool is_blocked(struct gt_tracee *tracee, const struct gt_maps *maps, pid
 		return true;
 	if (gt_thread_registers(tid, &registers))
 		return false;
-	gt_world_signal_frames(&tracee->process, maps,
-			       gt_world_frames_begin(&tracee->process, maps, &registers), is_code,
-			       look_at_frame, &look);
+	gt_world_thread_frames(&tracee->process, maps, &registers, is_code, look_at_frame, &look);
 	return look.found;
 }
 

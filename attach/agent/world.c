@@ -69,8 +69,8 @@ static bool is_restorer(const struct gt_process *process, const struct gt_maps *
 	       memcmp(bytes, restorer_code, sizeof(bytes)) == 0;
 }
 
-uint64_t gt_world_frames_begin(const struct gt_process *process, const struct gt_maps *maps,
-			       const struct user_regs_struct *registers)
+static uint64_t frames_begin(const struct gt_process *process, const struct gt_maps *maps,
+			     const struct user_regs_struct *registers)
 {
 	static const uint32_t stands[] = { 0, RESTORER_CALL, sizeof(restorer_code) };
 
@@ -143,6 +143,15 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 	return result;
 }
 
+int gt_world_thread_frames(const struct gt_process *process, const struct gt_maps *maps,
+			   const struct user_regs_struct *registers,
+			   bool (*wants)(const void *data, uint64_t rip),
+			   int (*each)(void *data, const struct gt_frame_place *place), void *data)
+{
+	return gt_world_signal_frames(process, maps, frames_begin(process, maps, registers), wants,
+				      each, data);
+}
+
 static bool stands_in_displaced(const void *data, uint64_t rip)
 {
 	const struct gt_tracee *tracee = data;
@@ -205,10 +214,8 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		if (threads->late[i] || gt_thread_registers(threads->tids[i], &registers))
 			continue;
 		if (edits->displaced_count) {
-			error = gt_world_signal_frames(
-				&tracee->process, &maps,
-				gt_world_frames_begin(&tracee->process, &maps, &registers),
-				stands_in_displaced, move_frame, tracee);
+			error = gt_world_thread_frames(&tracee->process, &maps, &registers,
+						       stands_in_displaced, move_frame, tracee);
 			place = moved_rip(edits, &registers);
 			if (place) {
 				registers.rip = place;

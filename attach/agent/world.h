@@ -29,20 +29,21 @@ struct gt_frame_place {
 };
 
 /*
- * Where the signal frames of a stopped thread begin: at its stack pointer; a word below it while the thread is in the
- * C library's way back from a handler (to which a killed host's remote call leads, too), for the handler's `ret` has
- * taken the frame's first word. maps: of now.
- */
-uint64_t gt_world_frames_begin(const struct gt_process *process, const struct gt_maps *maps,
-			       const struct user_regs_struct *registers);
-
-/*
  * Calls back for each signal frame on the stack that `sp` lies on, upwards from there, and on those
  * stacks that such frames go back to. maps: of now. Returns what the callback returns if it is not
  * 0; GT_ENOMEM.
  */
 int gt_world_signal_frames(const struct gt_process *process, const struct gt_maps *maps,
 			   uint64_t sp, bool (*wants)(const void *data, uint64_t rip),
+			   int (*each)(void *data, const struct gt_frame_place *place), void *data);
+/*
+ * The same for a stopped thread, from its stack pointer on. One that is in the C library's way back from a handler (to
+ * which a killed host's remote call leads, too) has its frame a word lower: the handler's `ret` has taken the first
+ * word.
+ */
+int gt_world_thread_frames(const struct gt_process *process, const struct gt_maps *maps,
+			   const struct user_regs_struct *registers,
+			   bool (*wants)(const void *data, uint64_t rip),
 			   int (*each)(void *data, const struct gt_frame_place *place), void *data);
 
 #endif

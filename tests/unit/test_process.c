@@ -531,8 +531,7 @@ static uint64_t goes_back_to(struct gt_process *process)
 
 	assert_int_equal(gt_thread_registers(process->pid, &registers), 0);
 	assert_int_equal(gt_process_maps(process->pid, &maps, NULL), 0);
-	gt_world_signal_frames(process, &maps, gt_world_frames_begin(process, &maps, &registers),
-			       wants_any, keep_first_frame, &found);
+	gt_world_thread_frames(process, &maps, &registers, wants_any, keep_first_frame, &found);
 	gt_maps_free(&maps);
 	return found.rip;
 }
