@@ -353,38 +353,6 @@ static int look_at_file(struct gt_catalog *catalog, struct gt_dynamic *dynamic,
 	return result;
 }
 
-static bool is_same(const char *left, size_t left_bytes, const char *right, size_t right_bytes)
-{
-	return left_bytes == right_bytes && memcmp(left, right, left_bytes) == 0;
-}
-
-/* Probes of one event have the same arguments; and none is there twice. */
-static int compare(const struct gt_dynamic *old, const struct gt_dynamic *new,
-		   struct gt_probe_error *error)
-{
-	const struct gt_probe_definition *left = &old->definition, *right = &new->definition;
-	bool same = old->inode == new->inode && old->address == new->address;
-
-	if (left->returns != right->returns)
-		return fail_at(error, gt_probe_error_type, 0);
-	if (left->argument_count != right->argument_count)
-		return fail_at(error, gt_probe_error_differs, right->place_at);
-	for (uint32_t i = 0; i < left->argument_count; i++) {
-		const struct gt_probe_argument *a = &left->arguments[i], *b = &right->arguments[i];
-
-		if (strcmp(a->name, b->name) != 0 || a->fetch.bytes != b->fetch.bytes ||
-		    a->fetch.take != b->fetch.take || a->fetch.count != b->fetch.count ||
-		    a->fetch.is_signed != b->fetch.is_signed || a->show != b->show)
-			return fail_at(error, gt_probe_error_differs,
-				       (size_t)(b->text - new->text));
-		same &= is_same(a->text, a->text_bytes, b->text, b->text_bytes);
-	}
-	if (!same)
-		return 0;
-	fail_at(error, gt_probe_error_same, 0);
-	return GT_EEXIST;
-}
-
 static int check_event(const struct gt_catalog *catalog, const struct gt_dynamic *dynamic,
 		       struct gt_probe_error *error)
 {
@@ -396,7 +364,10 @@ static int check_event(const struct gt_catalog *catalog, const struct gt_dynamic
 
 		if (!other->removed && strcmp(other->definition.group, definition->group) == 0 &&
 		    strcmp(other->definition.name, definition->name) == 0)
-			result = compare(other, dynamic, error);
+			result = gt_probe_compare(&other->definition, definition,
+						  other->inode == dynamic->inode &&
+							  other->address == dynamic->address,
+						  dynamic->text, error);
 	}
 	for (size_t i = 0; !result && i < catalog->file_count; i++)
 		for (uint32_t k = 0; !result && k < catalog->files[i]->probe_count; k++) {
