@@ -17,9 +17,10 @@
  *     place of ours stays ours, and the cursor of a tracer that is not the chosen one is 0.
  *  B. a frame is reserved by one instruction (xadd to TOP) while its slot is ~0 ("in flight"), the slot
  *     is stored last of its fields that matter. Which frame it is, that instruction alone says: TOP is not
- *     read again, for by then it may be that of a fork's child (W), where no frame in flight counts. Popping moves TOP first, then stores ~0: a top that is
- *     ~0 is a push, whose record is there. A nested entry stands on it as on any other, since every
- *     slot lies below ~0; the slow half passes over it, or takes it off with the frame beneath it.
+ *     read again, for by then it may be that of a fork's child (W), where no frame in flight counts.
+ *     Popping moves TOP first, then stores ~0: a top that is ~0 is a push, whose record is there. A nested
+ *     entry stands on it as on any other, since every slot lies below ~0; the slow half passes over it, or
+ *     takes it off with the frame beneath it.
  *  C. nested calls leave TOP as they found it and never move a frame array under a running context but
  *     twice, when it outgrows its first and its second one (then the slow path of the return repairs it).
  *  W. a handler may fork, and the child, whose block fork has wiped, returns from it to the middle of a

@@ -141,8 +141,7 @@ def ns(text):
 
 
 def close(text, exact):
-    # each side rounds to a nanosecond, one of them the mean, the other what it is the mean of
-    return ns(text) == pytest.approx(exact, rel=0.006, abs=1)
+    return ns(text) == pytest.approx(exact, rel=0.006, abs=0.6)
 
 
 def test_the_overview_and_the_table_are_the_reports(page, browser):
