@@ -364,18 +364,26 @@ static int by_time(const void *left, const void *right)
 	return a->time < b->time ? -1 : a->time > b->time;
 }
 
+/* Waits until stamps can be put between two moments: less than FIRST_NS, once, at the beginning. */
+static void wait_for_base(const struct gt_off_cpu_watch *off)
+{
+	while (off->on && gt_clock_read(CLOCK_MONOTONIC_RAW).ns < off->from.ns + FIRST_NS)
+		;
+}
+
 /* Under the lock. */
 static void collect(struct gt_off_cpu_watch *off, bool end)
 {
-	struct gt_instant now = gt_clock_read(CLOCK_MONOTONIC_RAW);
 	struct gt_off_cpu_batch *batch = off->batch;
+	struct gt_instant now;
 	uint32_t done = 0;
 	uint64_t limit;
 
-	if (!off->on || (!end && now.ns < off->from.ns + FIRST_NS))
+	if (end)
+		wait_for_base(off);
+	now = gt_clock_read(CLOCK_MONOTONIC_RAW);
+	if (!off->on || now.ns < off->from.ns + FIRST_NS)
 		return;
-	while (now.ns < off->from.ns + FIRST_NS)
-		now = gt_clock_read(CLOCK_MONOTONIC_RAW);
 	limit = end ? now.ns : now.ns - SETTLED_NS;
 	for (uint32_t i = 0; i < off->ring_count; i++)
 		if (off->rings[i].page != NULL)
@@ -481,6 +489,7 @@ int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off
 	pthread_mutex_lock(&off->lock);
 	error = find_creator(off, tid, fork);
 	if (error) { /* its first event may come before the kernel was asked again */
+		wait_for_base(off);
 		collect(off, false);
 		error = find_creator(off, tid, fork);
 	}
