@@ -33,6 +33,7 @@ static int measure(const char *path)
 {
 	struct gt_message message = { "" };
 	struct gt_hook hooks[GT_HOOKS_MAX];
+	bool switches;
 	struct gt_object *object;
 	struct gt_plan *plan;
 	long long start = now(), opened, hooked, planned;
@@ -44,7 +45,7 @@ static int measure(const char *path)
 	}
 	opened = now();
 	if (gt_plan_create(object, &plan, &message) ||
-	    gt_hooks_find(object, plan, hooks, &message) < 0)
+	    gt_hooks_find(object, plan, hooks, &switches, &message) < 0)
 		return 1;
 	hooked = now();
 	count = gt_object_function_count(object);

@@ -74,6 +74,7 @@ static int list_object(struct gt_function_list *list, struct gt_object *object, 
 	const uint32_t count = gt_object_function_count(object);
 	struct gt_message message = { "" };
 	struct gt_hook hooks[GT_HOOKS_MAX];
+	bool switches;
 	struct gt_plan *plan;
 
 	if (gt_plan_create(object, &plan, &message) != 0) {
@@ -84,7 +85,7 @@ static int list_object(struct gt_function_list *list, struct gt_object *object, 
 	if (breakpoints)
 		gt_plan_allow_breakpoints(plan);
 	/* As when recording: a function that the agent hooks is not traced. */
-	gt_hooks_find(object, plan, hooks, NULL);
+	gt_hooks_find(object, plan, hooks, &switches, NULL);
 	gt_function_list_object(list, object);
 	if (!isatty(STDOUT_FILENO))
 		gt_progress_start("planning", count, "functions");

@@ -308,7 +308,8 @@ int gt_catalog_plan(struct gt_catalog_file *file, uint32_t index,
 int gt_catalog_hooks(struct gt_catalog_file *file)
 {
 	if (file->hook_count < 0) {
-		int count = gt_hooks_find(file->object, file->plan, file->hooks, NULL);
+		int count =
+			gt_hooks_find(file->object, file->plan, file->hooks, &file->switches, NULL);
 
 		file->hook_count = count < 0 ? 0 : count;
 	}

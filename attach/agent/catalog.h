@@ -59,10 +59,11 @@ struct gt_catalog_file {
 	struct gt_plan *plan;
 	bool prepared; /* by a compiler */
 	bool no_demangle;
-	bool sets_gs;  /* its code has an instruction that sets %gs */
-	bool switches; /* it switches contexts by the C library: attach/agent/suspended.h */
-	bool switches_known;
-	bool system; /* lies where distributions put libraries */
+	bool sets_gs;		 /* its code has an instruction that sets %gs */
+	bool unwinder_known;	 /* these two are valid: attach/agent/unwinders.h */
+	uint64_t unwinder_start; /* the object's addresses */
+	uint64_t unwinder_end;	 /* 0: none */
+	bool system;		 /* lies where distributions put libraries */
 	uint32_t function_count;
 	struct gt_plan_entry *entries; /* [function_count]; valid where planned[] is set */
 	uint8_t *planned;
@@ -70,7 +71,8 @@ struct gt_catalog_file {
 	uint8_t *askers; /* [function_count]: 1 = attach/agent/askers.h; NULL: not looked for yet */
 	struct gt_names names;
 	struct gt_hook hooks[GT_HOOKS_MAX];
-	int hook_count;			 /* -1: not looked for yet */
+	int hook_count; /* -1: not looked for yet, nor: */
+	bool switches;	/* it switches contexts by the C library: attach/agent/suspended.h */
 	struct gt_catalog_probe *probes; /* [probe_count] */
 	uint32_t probe_count;
 	uint32_t probe_room;

@@ -16,7 +16,6 @@
 #include "attach/agent/probes.h"
 #include "attach/process/proc.h"
 #include "attach/agent/resolver.h"
-#include "attach/agent/suspended.h"
 #include "attach/process/tracer.h"
 #include "attach/agent/world.h"
 
@@ -424,8 +423,6 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 	    magic == GRAFTRACE_AGENT_MAGIC) {
 		out->tracee = tracee;
 		out->image = tracee->agent.image;
-		gt_detach_find_linked_unwinders(out);
-		out->suspended = gt_suspended_possible(tracee);
 		gt_probes_leave(tracee);
 	} else {
 		error = gt_process_maps(process->pid, &maps, message);

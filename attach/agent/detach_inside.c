@@ -23,14 +23,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 /* Without such, it can be an unwinder that is not known as one, but only near the stack pointer and
  * not for long: so much CPU time (clock ticks, 10 ms each) is more than any step of it takes. */
 #define UNKNOWN_BYTES 8192u
 #define UNKNOWN_TICKS 5u
 
+/* Where the kernel saves the instruction pointer, in a ucontext_t. */
+#define SAVED_RIP offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP])
+
 struct looker {
 	struct gt_detach *out;
+	const struct gt_stopped_threads *all;
 	bool frames;	  /* this thread has a signal frame that goes back to our code, */
 	bool interrupted; /* … or to an unwinder */
 	uint64_t words[GT_DETACH_STACK_WORDS];
@@ -57,11 +62,6 @@ static uint64_t old_place(const struct gt_detach *out, uint64_t address)
 					     : gt_detach_place_of_call(out, address);
 
 	return place && !is_kept(out, place) ? place : 0;
-}
-
-static uint64_t old_place_of_any(const void *data, uint64_t address)
-{
-	return is_ours(data, address) ? old_place(((const struct looker *)data)->out, address) : 0;
 }
 
 static bool is_wanted(const void *data, uint64_t address)
@@ -223,6 +223,9 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 		seen->past_walks = seen->past_walks || error == GT_EGONE;
 		return error == GT_EGONE ? 0 : error;
 	}
+	out->elsewhere =
+		out->elsewhere || !gt_world_is_own_stack(out->process, &out->maps, seen->tid,
+							 &registers, registers.rsp);
 	back = gt_thread_restarts(&registers) ? 2 : 0;
 	if (is_ours(looker, registers.rip) || (back && is_ours(looker, registers.rip - back))) {
 		place = old_place(out, registers.rip - back);
@@ -303,6 +306,72 @@ static int look_at_stacks(struct looker *looker, const struct gt_stopped_threads
 	return error;
 }
 
+/*
+ * Whether registers that were saved are only left over from a handler that has returned, as far as the
+ * threads' stack pointers tell. They are where they stand, as a handler's frame, on an alternate stack (the
+ * kernel has saved its bounds beside them) and no thread runs on it; where a thread runs on its own stack and they lead to that
+ * one; where they stand below a stack pointer and lead to above it. What stands above a thread's stack
+ * pointer was looked at with the thread.
+ */
+static bool is_left_over(const struct looker *looker, const struct gt_frame_place *saved)
+{
+	const struct gt_detach *out = looker->out;
+	const struct gt_map *stack = gt_maps_find(&out->maps, saved->rsp);
+	struct user_regs_struct registers;
+	struct {
+		uint64_t restorer;
+		ucontext_t context;
+	} frame = { 0 };
+	const stack_t *alternate = &frame.context.uc_stack;
+	bool on_alternate;
+
+	gt_process_read(out->process, saved->rip_at - SAVED_RIP - sizeof(frame.restorer), &frame,
+			sizeof(frame.restorer) + SAVED_RIP);
+	on_alternate = saved->rip_at - (uint64_t)alternate->ss_sp < alternate->ss_size &&
+		       gt_world_is_restorer(out->process, &out->maps, frame.restorer);
+	for (size_t i = 0; i < looker->all->count; i++) {
+		if (gt_thread_registers(looker->all->tids[i], &registers))
+			continue;
+		if (registers.rsp - (uint64_t)alternate->ss_sp < alternate->ss_size)
+			on_alternate = false;
+		if (registers.rsp < stack->start || registers.rsp >= stack->end)
+			continue;
+		if (gt_world_is_own_stack(out->process, &out->maps, looker->all->tids[i],
+					  &registers, saved->rsp) ||
+		    (saved->rip_at < registers.rsp && saved->rsp >= registers.rsp))
+			return true;
+	}
+	return on_alternate;
+}
+
+static int note_suspended(void *data, const struct gt_frame_place *saved)
+{
+	struct looker *looker = data;
+	const uint64_t place = old_place(looker->out, saved->rip);
+
+	if (place)
+		return gt_process_write(looker->out->process, saved->rip_at, &place, sizeof(place));
+	looker->frames = looker->frames || !is_left_over(looker, saved);
+	return 0;
+}
+
+/* Sets `quiet`, once and for all: a new thread comes from one that has left, and no slot was left. left: all
+ * threads have. With coroutines one that has can run what was suspended inside. */
+static int look_for_quiet(struct looker *looker, bool left)
+{
+	struct gt_detach *out = looker->out;
+	const bool coroutines = out->state.suspends || out->elsewhere;
+	int error = 0;
+
+	if (!left || looker->frames || out->left.count || (coroutines && out->inside))
+		return 0;
+	if (coroutines)
+		error = gt_suspended_each(out->process, &out->maps, is_ours, note_suspended,
+					  looker);
+	out->quiet = !error && !looker->frames;
+	return error;
+}
+
 int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads,
 			  bool *clean)
 {
@@ -314,6 +383,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	if (looker == NULL)
 		return GT_ENOMEM;
 	looker->out = out;
+	looker->all = threads;
 	out->inside = out->state.called_out != 0;
 	out->walking = out->state.walking != 0;
 	for (size_t i = 0; !error && i < threads->count; i++) {
@@ -325,10 +395,9 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	}
 	if (!error)
 		error = look_at_stacks(looker, threads);
-	if (!error && out->suspended && !out->inside)
-		error = gt_suspended_move(out->process, &out->maps, old_place_of_any, looker);
-	/* Once and for all: a new thread comes from one that has left, and no slot was left. */
-	out->quiet = out->quiet || (!error && left && !looker->frames && !out->left.count);
+	if (!error && !out->quiet)
+		error = look_for_quiet(looker, left);
+	out->inside = out->inside || looker->frames;
 	*clean = out->quiet;
 	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);

@@ -17,7 +17,7 @@
 #define GT_DETACH_MIRROR    (1ull << GRAFTRACE_MIRROR_BIT) /* of a granule */
 #define GT_DETACH_HIGHEST   (1ull << 47)
 #define GT_DETACH_ARENA	    "/memfd:graftrace"
-#define GT_DETACH_UNWINDERS 8
+#define GT_DETACH_UNWINDERS (GRAFTRACE_AGENT_UNWINDERS + 8)
 /* So much of a stack is looked at, from the red zone on (compilers use 128 bytes). */
 #define GT_DETACH_RED_ZONE    128u
 #define GT_DETACH_STACK_WORDS ((65536u + GT_DETACH_RED_ZONE) / 8)
@@ -50,13 +50,12 @@ struct gt_detach {
 	struct graftrace_agent_image header;
 	struct graftrace_agent_state state;
 	struct gt_maps maps; /* of this round */
-	/* The unwinders' code: first those that are linked into the program, then this round's. */
+	/* This round's unwinders: those that are linked into the program first. */
 	struct {
 		uint64_t start;
 		uint64_t end;
 	} unwinders[GT_DETACH_UNWINDERS];
 	uint32_t unwinder_count;
-	uint32_t linked_unwinders;
 	struct gt_addresses left;	    /* slots that stay in this round, sorted */
 	struct gt_addresses restored;	    /* that came back in this round */
 	struct graftrace_granule *granules; /* of this round, by address */
@@ -76,7 +75,7 @@ struct gt_detach {
 	bool quiet;	  /* all threads have left: nobody will take a slot any more */
 	bool foreign;	  /* someone else wrote over a patch */
 	bool breakpoint;  /* … int3, over its first byte */
-	bool suspended;	  /* contexts that nobody runs may stand in moved code (suspended.h) */
+	bool elsewhere;	  /* a thread was seen on a stack that is not its own: coroutines */
 	bool inside;	  /* someone stands in our code */
 };
 
@@ -98,8 +97,6 @@ int gt_detach_put_back_slots(struct gt_detach *out);
  * lock's, which is over some rounds later. */
 bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers);
 void gt_detach_find_unwinders(struct gt_detach *out);
-/* Once, with nobody stopped: those that are no libraries of their own, by their functions' names. */
-void gt_detach_find_linked_unwinders(struct gt_detach *out);
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
 /* Before the slots: which of them stay for now. Then gt_detach_leaves() says so of each; of one
  * that came back it is noted, and all that did are told to the exceptions that are under way. */

@@ -14,8 +14,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
-#include "attach/agent/tracee.h"
-#include "attach/object/object.h"
+#include "attach/agent/unwinders.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +28,6 @@
 #define GENERAL	     15 /* r15 … rdi */
 /* Rounds in which a thread in a system call can be in an unwinder that has made it. */
 #define WAITS_ROUNDS 10u
-/* An unwinder that is linked in takes some 20 kB; what has its names farther apart is something else. */
-#define UNWINDER_BYTES (128u << 10)
 
 /* The C++ ABI's, of whatever language: private_1 is 0 but for forced unwinding, private_2 is then
  * the handler's frame. */
@@ -63,61 +60,18 @@ static void add_unwinder(struct gt_detach *out, uint64_t start, uint64_t end)
 	}
 }
 
-static bool is_library(const char *path)
-{
-	return strstr(path, "/libgcc_s") != NULL || strstr(path, "/libunwind") != NULL;
-}
-
 void gt_detach_find_unwinders(struct gt_detach *out)
 {
 	const struct gt_maps *maps = &out->maps;
 
-	out->unwinder_count = out->linked_unwinders;
+	out->unwinder_count = 0;
+	for (size_t i = 0; i < GRAFTRACE_AGENT_UNWINDERS; i++)
+		if (out->state.unwinders[i].end)
+			add_unwinder(out, out->state.unwinders[i].start,
+				     out->state.unwinders[i].end);
 	for (size_t i = 0; i < maps->count; i++)
-		if (maps->entries[i].executable && is_library(maps->entries[i].path))
+		if (maps->entries[i].executable && gt_unwinders_is_library(maps->entries[i].path))
 			add_unwinder(out, maps->entries[i].start, maps->entries[i].end);
-}
-
-struct extent {
-	uint64_t start;
-	uint64_t end;
-};
-
-/* libgcc's two files of an unwinder lie one behind the other. */
-static int look_at_symbol(void *data, const struct gt_object_symbol *symbol)
-{
-	static const char *const names[] = { "uw_frame_state_for",     "uw_update_context",
-					     "uw_install_context_1",   "_Unwind_Backtrace",
-					     "_Unwind_RaiseException", "_Unwind_Find_FDE" };
-	struct extent *extent = data;
-
-	for (size_t i = 0; symbol->address && i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(symbol->name, names[i]))
-			continue;
-		if (!extent->start || symbol->address < extent->start)
-			extent->start = symbol->address;
-		if (symbol->address + symbol->bytes > extent->end)
-			extent->end = symbol->address + symbol->bytes;
-	}
-	return 0;
-}
-
-void gt_detach_find_linked_unwinders(struct gt_detach *out)
-{
-	for (size_t i = 0; out->tracee != NULL && i < out->tracee->object_count; i++) {
-		const struct gt_tracee_object *object = out->tracee->objects[i];
-		struct extent extent = { 0 };
-		bool has = false;
-
-		for (int k = 0; !object->gone && k < object->file->hook_count; k++)
-			has = has || object->file->hooks[k].kind == GRAFTRACE_HOOK_UNWIND_SETIP;
-		if (!has || is_library(object->file->path))
-			continue;
-		gt_object_each_symbol(object->file->object, look_at_symbol, &extent);
-		if (extent.start && extent.end - extent.start <= UNWINDER_BYTES)
-			add_unwinder(out, object->bias + extent.start, object->bias + extent.end);
-	}
-	out->linked_unwinders = out->unwinder_count;
 }
 
 static int by_value(const void *left, const void *right)

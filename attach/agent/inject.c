@@ -669,3 +669,32 @@ int gt_inject_constant(const struct gt_process *process, struct gt_agent *agent,
 	agent->constant_count += !error;
 	return error;
 }
+
+int gt_inject_unwinders(const struct gt_process *process, struct gt_agent *agent,
+			const struct gt_unwinder_code unwinders[GRAFTRACE_AGENT_UNWINDERS])
+{
+	int error;
+
+	if (memcmp(agent->unwinders, unwinders, sizeof(agent->unwinders)) == 0)
+		return 0;
+	error = gt_process_write(
+		process, state_address(agent) + offsetof(struct graftrace_agent_state, unwinders),
+		unwinders, sizeof(agent->unwinders));
+	if (!error)
+		memcpy(agent->unwinders, unwinders, sizeof(agent->unwinders));
+	return error;
+}
+
+int gt_inject_suspends(const struct gt_process *process, struct gt_agent *agent)
+{
+	const uint32_t yes = 1;
+	int error;
+
+	if (agent->suspends)
+		return 0;
+	error = gt_process_write(
+		process, state_address(agent) + offsetof(struct graftrace_agent_state, suspends),
+		&yes, sizeof(yes));
+	agent->suspends = !error;
+	return error;
+}

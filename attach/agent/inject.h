@@ -15,6 +15,12 @@
 #include "attach/agent/region.h"
 #include "attach/process/threads.h"
 
+/* Run-time addresses; end 0: none. */
+struct gt_unwinder_code {
+	uint64_t start;
+	uint64_t end;
+};
+
 /* The agent in one process. */
 struct gt_agent {
 	struct graftrace_agent_image header; /* of the image */
@@ -23,6 +29,8 @@ struct gt_agent {
 	uint32_t region_count;
 	uint32_t hook_count;
 	uint32_t constant_count;
+	bool suspends; /* these two as the state has them */
+	struct gt_unwinder_code unwinders[GRAFTRACE_AGENT_UNWINDERS];
 	struct gt_region regions[GRAFTRACE_AGENT_REGIONS];
 };
 
@@ -48,6 +56,13 @@ int gt_inject_other(struct gt_remote *remote, const struct gt_arena *arena,
 int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t low, uint64_t high,
 		     uint32_t stub_room, uint64_t moved_bytes, uint32_t first_number,
 		     struct gt_region **region, struct gt_message *message);
+
+/* Notes in the agent's state that contexts may be suspended (attach/agent/suspended.h). GT_EIO, GT_EGONE. */
+int gt_inject_suspends(const struct gt_process *process, struct gt_agent *agent);
+
+/* Notes in the agent's state which code is an unwinder's (graftrace_agent_state.unwinders). GT_EIO, GT_EGONE. */
+int gt_inject_unwinders(const struct gt_process *process, struct gt_agent *agent,
+			const struct gt_unwinder_code unwinders[GRAFTRACE_AGENT_UNWINDERS]);
 
 /* Tells the agent of read-only memory that stays (graftrace_agent_state.constants). Without room it does
  * not know. */

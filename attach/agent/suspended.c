@@ -9,8 +9,6 @@
 #define _GNU_SOURCE
 #include "attach/agent/suspended.h"
 #include "attach/agent/catalog.h"
-#include "attach/object/object.h"
-#include "attach/plan/rules.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,36 +32,22 @@
 struct search {
 	const struct gt_process *process;
 	const struct gt_maps *maps;
-	uint64_t (*new_place)(const void *data, uint64_t rip);
-	const void *data;
+	bool (*wants)(const void *data, uint64_t rip);
+	int (*each)(void *data, const struct gt_frame_place *place);
+	void *data;
 	uint64_t left; /* to look through */
 	int pagemap;
 	uint64_t *words;
 };
 
-static int look_at_symbol(void *data, const struct gt_object_symbol *symbol)
-{
-	bool *found = data;
-
-	*found = strcmp(symbol->name, "swapcontext") == 0 ||
-		 strcmp(symbol->name, "makecontext") == 0 ||
-		 strcmp(symbol->name, "setcontext") == 0;
-	return *found;
-}
-
 bool gt_suspended_possible(const struct gt_tracee *tracee)
 {
 	for (size_t i = 0; i < tracee->object_count; i++) {
 		struct gt_catalog_file *file = tracee->objects[i]->file;
-		bool found = false;
 
 		if (tracee->objects[i]->gone || file->object == NULL)
 			continue;
-		if (!file->switches_known && !gt_rule_is_libc(file->object)) {
-			gt_object_each_symbol(file->object, look_at_symbol, &found);
-			file->switches = found;
-		}
-		file->switches_known = true;
+		gt_catalog_hooks(file);
 		if (file->switches)
 			return true;
 	}
@@ -82,16 +66,15 @@ static int look_at_words(struct search *search, const uint64_t *words, size_t co
 	int error = 0;
 
 	for (size_t i = BEFORE; !error && i + BEHIND < count; i++) {
+		const struct gt_frame_place place = { at + i * 8, words[i], words[i - BEFORE] };
 		const struct gt_map *stack;
-		uint64_t place;
 
-		if (!is_program_state(words[i + 1], words[i + 2]))
+		if (!is_program_state(words[i + 1], words[i + 2]) ||
+		    !search->wants(search->data, place.rip))
 			continue;
-		place = search->new_place(search->data, words[i]);
-		stack = place ? gt_maps_find(search->maps, words[i - BEFORE]) : NULL;
+		stack = gt_maps_find(search->maps, place.rsp);
 		if (stack != NULL && stack->writable)
-			error = gt_process_write(search->process, at + i * 8, &place,
-						 sizeof(place));
+			error = search->each(search->data, &place);
 	}
 	return error;
 }
@@ -142,10 +125,11 @@ static int look_at_map(struct search *search, const struct gt_map *map)
 	return begun && !error ? look_at_pages(search, begun, map->end) : error;
 }
 
-int gt_suspended_move(const struct gt_process *process, const struct gt_maps *maps,
-		      uint64_t (*new_place)(const void *data, uint64_t rip), const void *data)
+int gt_suspended_each(const struct gt_process *process, const struct gt_maps *maps,
+		      bool (*wants)(const void *data, uint64_t rip),
+		      int (*each)(void *data, const struct gt_frame_place *place), void *data)
 {
-	struct search search = { process, maps, new_place, data, LOOKED_MOST, -1, NULL };
+	struct search search = { process, maps, wants, each, data, LOOKED_MOST, -1, NULL };
 	char path[64];
 	int error = 0;
 

@@ -6,8 +6,10 @@
  */
 #include "attach/agent/patch.h"
 #include "attach/agent/probes.h"
+#include "attach/agent/suspended.h"
 #include "attach/agent/syscalls.h"
 #include "attach/agent/tracee_private.h"
+#include "attach/agent/unwinders.h"
 #include "attach/agent/values.h"
 #include "attach/process/seccomp.h"
 
@@ -300,6 +302,11 @@ static int prepare_hooks(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		if (!error && object->region >= 0)
 			error = gt_patch_hooks(tracee, object, running, message);
 	}
+	/* What a later host has to know before it takes out what is put in now. */
+	if (!error)
+		error = gt_unwinders_tell(tracee);
+	if (!error && gt_suspended_possible(tracee))
+		error = gt_inject_suspends(&tracee->process, &tracee->agent);
 	return error;
 }
 

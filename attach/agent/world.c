@@ -22,14 +22,16 @@
 /* Of stacks that signal frames lead to, one after the other. */
 #define STACKS_MOST	8
 #define CHANGE_LIMIT_MS 5000
+/* Between two stops, at least; and as long as the one before it was. */
+#define PAUSE_NS 20000000ull
 
 int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads, int limit_ms,
 		  struct gt_message *message)
 {
-	uint64_t start = gt_monotonic_ns();
+	uint64_t start = gt_monotonic_ns(), begun, pause_ns;
 
-	for (;;) {
-		struct timespec pause = { 0, 20000000 };
+	for (begun = start;; begun = gt_monotonic_ns()) {
+		struct timespec pause;
 		pid_t late = 0;
 		int error = gt_threads_stop(process, threads, message);
 
@@ -48,6 +50,12 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 				"be stopped (it waits for a vfork child, a disk or a file "
 				"server): try again later",
 				(int)late, (int)process->pid);
+		/* Where others want the processors, too, the threads have to get their turn. */
+		pause_ns = gt_monotonic_ns() - begun;
+		if (pause_ns < PAUSE_NS)
+			pause_ns = PAUSE_NS;
+		pause = (struct timespec){ (time_t)(pause_ns / 1000000000),
+					   (long)(pause_ns % 1000000000) };
 		nanosleep(&pause, NULL);
 	}
 }
@@ -58,8 +66,8 @@ static const uint8_t restorer_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 
 
 /* Any word may come here: one that points below a stack makes the kernel extend that if it is read.
  */
-static bool is_restorer(const struct gt_process *process, const struct gt_maps *maps,
-			uint64_t address)
+bool gt_world_is_restorer(const struct gt_process *process, const struct gt_maps *maps,
+			  uint64_t address)
 {
 	const struct gt_map *map = gt_maps_find(maps, address);
 	uint8_t bytes[sizeof(restorer_code)];
@@ -75,7 +83,7 @@ static uint64_t frames_begin(const struct gt_process *process, const struct gt_m
 	static const uint32_t stands[] = { 0, RESTORER_CALL, sizeof(restorer_code) };
 
 	for (size_t i = 0; i < sizeof(stands) / sizeof(*stands); i++)
-		if (is_restorer(process, maps, registers->rip - stands[i]))
+		if (gt_world_is_restorer(process, maps, registers->rip - stands[i]))
 			return registers->rsp - sizeof(uint64_t);
 	return registers->rsp;
 }
@@ -117,7 +125,7 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 			return 0;
 		for (size_t i = 0; !result && i + FRAME_RIP / 8 < count; i++) {
 			uint64_t rip = words[i + FRAME_RIP / 8], saved = words[i + FRAME_RSP / 8];
-			struct gt_frame_place place = { at + i * 8 + FRAME_RIP, rip };
+			struct gt_frame_place place = { at + i * 8 + FRAME_RIP, rip, saved };
 			bool leaves = saved < stack->start || saved >= stack->end;
 
 			if (words[i] < 65536 || words[i] == other)
@@ -126,7 +134,7 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 			if (!wants(data, rip) && !(leaves && gt_maps_find(maps, saved) != NULL))
 				continue;
 			if (words[i] != restorer) {
-				if (!is_restorer(process, maps, words[i])) {
+				if (!gt_world_is_restorer(process, maps, words[i])) {
 					other = words[i];
 					continue;
 				}
@@ -150,6 +158,28 @@ int gt_world_thread_frames(const struct gt_process *process, const struct gt_map
 {
 	return gt_world_signal_frames(process, maps, frames_begin(process, maps, registers), wants,
 				      each, data);
+}
+
+static bool has_guard(const struct gt_maps *maps, const struct gt_map *stack)
+{
+	const struct gt_map *below = gt_maps_find(maps, stack->start - 1);
+
+	return below != NULL && !below->readable && !below->writable && !below->executable;
+}
+
+bool gt_world_is_own_stack(const struct gt_process *process, const struct gt_maps *maps, pid_t tid,
+			   const struct user_regs_struct *registers, uint64_t address)
+{
+	const struct gt_map *stack = gt_maps_find(maps, registers->rsp);
+
+	if (stack == NULL || address < stack->start || address >= stack->end)
+		return false;
+	if (tid == process->pid && strcmp(stack->path, "[stack]") == 0)
+		return true;
+	/* A thread that has forked is the child's first one. The first one's block lies elsewhere, by
+	 * chance in one mapping with other stacks: no guard is below them. */
+	return registers->fs_base < stack->end && registers->rsp < registers->fs_base &&
+	       address < registers->fs_base && (tid != process->pid || has_guard(maps, stack));
 }
 
 static bool stands_in_displaced(const void *data, uint64_t rip)
@@ -193,7 +223,7 @@ static uint64_t moved_rip(const struct gt_edits *edits, const struct user_regs_s
 }
 
 /* Out of what is replaced, and %gs where the agent needs it. suspended: also contexts that no thread
- * runs. */
+ * runs, as where one runs on a stack that is not its own (coroutines that switch by code of their own). */
 static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_threads *threads,
 			bool suspended)
 {
@@ -204,8 +234,6 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 	gt_edits_sort_displaced(edits);
 	if (edits->displaced_count)
 		error = gt_process_maps(tracee->process.pid, &maps, NULL);
-	if (!error && edits->displaced_count && suspended)
-		error = gt_suspended_move(&tracee->process, &maps, place_of_displaced, tracee);
 	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct user_regs_struct registers;
 		bool changed = false;
@@ -216,6 +244,9 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		if (edits->displaced_count) {
 			error = gt_world_thread_frames(&tracee->process, &maps, &registers,
 						       stands_in_displaced, move_frame, tracee);
+			suspended = suspended || !gt_world_is_own_stack(&tracee->process, &maps,
+									threads->tids[i],
+									&registers, registers.rsp);
 			place = moved_rip(edits, &registers);
 			if (place) {
 				registers.rip = place;
@@ -232,6 +263,9 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		if (error == GT_EGONE)
 			error = 0; /* killed meanwhile */
 	}
+	if (!error && edits->displaced_count && suspended)
+		error = gt_suspended_each(&tracee->process, &maps, stands_in_displaced, move_frame,
+					  tracee);
 	gt_maps_free(&maps);
 	return error;
 }

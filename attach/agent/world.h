@@ -21,11 +21,23 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
  * program's own. */
 int gt_world_check_gs(struct gt_process *process, uint64_t gs_base, struct gt_message *message);
 
-/* A mapping whose words are looked at: those of [low, end) where signal frames and return addresses
- * can stand. */
+/*
+ * Whether a thread runs on its own stack, which nobody else uses, and the address is on it: the first
+ * thread's, or one that ends where the C library has put the thread's block (what lies behind that in the
+ * same mapping is something else; below it is a guard page). maps: of now.
+ */
+bool gt_world_is_own_stack(const struct gt_process *process, const struct gt_maps *maps, pid_t tid,
+			   const struct user_regs_struct *registers, uint64_t address);
+
+/* Whether the code there is the C library's way back from a handler. */
+bool gt_world_is_restorer(const struct gt_process *process, const struct gt_maps *maps,
+			  uint64_t address);
+
+/* What the kernel has saved for a handler. */
 struct gt_frame_place {
 	uint64_t rip_at; /* address of the saved instruction pointer */
 	uint64_t rip;	 /* … and what it is */
+	uint64_t rsp;	 /* the stack pointer beside it */
 };
 
 /*

@@ -68,6 +68,7 @@ struct found {
 	uint64_t r_debug;
 	bool libc_inside; /* __libc_start_main is defined here */
 	bool libunwind;	  /* the one of nongnu.org, which cannot walk through the hook */
+	bool switches;	  /* swapcontext and kin are named, here or from elsewhere */
 };
 
 static int look_at(void *data, const struct gt_object_symbol *symbol)
@@ -78,6 +79,9 @@ static int look_at(void *data, const struct gt_object_symbol *symbol)
 	/* A quick way out for nearly all names of large programs. */
 	if (name[0] == '_' && name[1] == 'Z')
 		return 0;
+	if (strcmp(name, "swapcontext") == 0 || strcmp(name, "makecontext") == 0 ||
+	    strcmp(name, "setcontext") == 0)
+		found->switches = true;
 	if (!symbol->address || (*name != '_' && *name != 'l' && *name != 's' && *name != 'e' &&
 				 *name != 'f' && *name != 'd' && *name != 'b' && *name != 'p' &&
 				 *name != 'g' && *name != 'c' && *name != 'a' && *name != 'm'))
@@ -117,7 +121,7 @@ static bool is_for_breakpoints(uint32_t kind)
 }
 
 int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook *hooks,
-		  struct gt_message *message)
+		  bool *switches, struct gt_message *message)
 {
 	struct gt_plan_entry entries[GT_HOOKS_MAX];
 	uint64_t addresses[GT_HOOKS_MAX];
@@ -128,6 +132,7 @@ int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook
 	int error;
 
 	gt_object_each_symbol(object, look_at, &found);
+	*switches = found.switches && !gt_rule_is_libc(object);
 	libc = gt_rule_is_libc(object) || gt_object_is_loader(object) || found.libc_inside;
 	unnamed = libc ? 0 : find_clone(object, plan);
 	for (uint32_t i = 0; i < NAMES; i++) {

@@ -23,8 +23,9 @@ struct gt_hook {
 };
 
 /* Fills hooks[GT_HOOKS_MAX] and returns how many there are, no two with the same address; 0: the
- * object has none. Negative: as gt_plan_hook. */
+ * object has none. Negative: as gt_plan_hook. *switches: the object, which is not the C library, names
+ * functions that switch contexts (swapcontext and kin). */
 int gt_hooks_find(struct gt_object *object, struct gt_plan *plan, struct gt_hook *hooks,
-		  struct gt_message *message);
+		  bool *switches, struct gt_message *message);
 
 #endif

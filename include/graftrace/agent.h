@@ -357,6 +357,7 @@ struct graftrace_traps {
 #define GRAFTRACE_AGENT_REGIONS	  32
 #define GRAFTRACE_AGENT_HOOKS	  256
 #define GRAFTRACE_AGENT_CONSTANTS 64
+#define GRAFTRACE_AGENT_UNWINDERS 8
 
 #define GRAFTRACE_PASSING UINT64_MAX /* see graftrace_agent_state.passing */
 
@@ -414,6 +415,16 @@ struct graftrace_agent_state {
 		uint64_t start;
 		uint64_t end;
 	} constants[GRAFTRACE_AGENT_CONSTANTS];
+	uint32_t
+		suspends; /* the host's. 1: contexts that a signal preempted may wait in memory, with no
+			    * thread that runs them */
+	uint32_t suspends_reserved;
+	/* The host's: code of unwinders that are no libraries of their own (-static, -static-libgcc). Who
+	 * takes the agent out, a later host, too, waits for threads that unwind. end 0: none */
+	struct {
+		uint64_t start;
+		uint64_t end;
+	} unwinders[GRAFTRACE_AGENT_UNWINDERS];
 };
 
 /* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */

@@ -103,6 +103,59 @@ def test_a_thread_that_was_called_by_the_recorder_comes_back_to_it(graftrace, co
         assert target("land") == "landed"
 
 
+# A static program has its unwinder inside; a later host has to know where that is.
+THROWS = r"""
+#include <cstdio>
+#include <stdexcept>
+#include <thread>
+#include <unistd.h>
+__attribute__((noinline)) static int deep(int n)
+{
+	if (n == 0)
+		throw std::runtime_error("far");
+	int more = deep(n - 1);
+	__asm__ volatile("" : "+r"(more));
+	return more + 1;
+}
+__attribute__((noinline)) static int catches(int n)
+{
+	try {
+		return deep(n);
+	} catch (const std::exception &) {
+		return -n;
+	}
+}
+static volatile long thrown[4];
+int main()
+{
+	char line[64];
+	for (int i = 0; i < 4; i++)
+		std::thread([i] {
+			for (;; thrown[i] = thrown[i] + 1)
+				if (catches(10 + 10 * i) != -10 - 10 * i)
+					std::terminate();
+		}).detach();
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (puts("ready"); fgets(line, sizeof line, stdin); puts("right"))
+		for (long before = thrown[0]; thrown[0] == before;)
+			std::this_thread::yield();
+	_exit(0);
+}
+"""
+
+
+def test_exceptions_of_a_static_program_survive_hosts_that_are_killed(graftrace, compile):
+    with Running(compile(THROWS, "-O1", "-static", "-pthread", compiler="g++", suffix=".cc")) as target:
+        for _ in range(20):
+            tracer = start_recording(graftrace, target.pid)
+            time.sleep(0.05)
+            tracer.kill()
+            tracer.communicate(timeout=30)
+            record(graftrace, target.pid, "--for", "1ms")
+            assert is_clean(target.pid)
+        assert target("check") == "right"
+
+
 SERVER = r"""
 #define _GNU_SOURCE
 #include <errno.h>

@@ -40,13 +40,14 @@ static int each_relocation(void *data, const struct gt_object_relocation *reloca
 static void plan_all(struct gt_object *object)
 {
 	struct gt_hook hooks[GT_HOOKS_MAX];
+	bool switches;
 	struct gt_message message;
 	struct gt_plan *plan;
 	uint32_t i;
 
 	if (gt_plan_create(object, &plan, &message))
 		return;
-	gt_hooks_find(object, plan, hooks, &message);
+	gt_hooks_find(object, plan, hooks, &switches, &message);
 	gt_plan_is_prepared(plan);
 	for (i = 0; i < gt_object_function_count(object) && i < FUNCTIONS_MAX; i++) {
 		struct gt_plan_entry entry;

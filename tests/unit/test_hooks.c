@@ -21,6 +21,7 @@ struct opened {
 	struct gt_object *object;
 	struct gt_plan *plan;
 	struct gt_hook hooks[GT_HOOKS_MAX];
+	bool switches;
 	int count;
 };
 
@@ -49,7 +50,8 @@ static void open_loaded(const char *part, struct opened *opened)
 	assert_int_equal(dl_iterate_phdr(look, &search), 1);
 	assert_int_equal(gt_object_open(search.path, &opened->object, &message), 0);
 	assert_int_equal(gt_plan_create(opened->object, &opened->plan, &message), 0);
-	opened->count = gt_hooks_find(opened->object, opened->plan, opened->hooks, &message);
+	opened->count = gt_hooks_find(opened->object, opened->plan, opened->hooks,
+				      &opened->switches, &message);
 	assert_true(opened->count >= 0);
 }
 
@@ -164,7 +166,9 @@ static void a_programs_own_function_of_that_name_is_left_alone(void **state)
 	assert_int_equal(gt_object_open("/proc/self/exe", &program.object, &message), 0);
 	assert_int_equal(gt_plan_create(program.object, &program.plan, &message), 0);
 	assert_int_equal(gt_object_symbol(program.object, "backtrace", &address), 0);
-	assert_int_equal(gt_hooks_find(program.object, program.plan, program.hooks, &message), 0);
+	assert_int_equal(gt_hooks_find(program.object, program.plan, program.hooks,
+				       &program.switches, &message),
+			 0);
 	close_opened(&program);
 }
 
