@@ -54,15 +54,21 @@ static uint64_t vector_register(unsigned number)
 	return 0;
 }
 
-/* At an entry and at a return the slot has it; of a call whose caller has jumped to it, perhaps a traced caller's stub. */
+/* Where the address is that the call of that slot returns to in the end: there, or, where a traced call has gone on as
+ * this one by a jump, in the mirror. The slot then has that call's stub, whose frame is known by it. */
+static uint64_t *return_place(uint64_t slot)
+{
+	uint64_t *const place = (uint64_t *)slot;
+
+	return gt_port_is_stub_return(*place) ? (uint64_t *)gt_kernel_mirror(slot) : place;
+}
+
 static uint64_t caller_of(const struct gt_event_frame *frame, bool returned)
 {
 	const uint64_t slot = frame->registers[RSP];
-	const uint64_t value = *(const volatile uint64_t *)slot;
 
 	(void)returned;
-	return gt_port_is_stub_return(value) ? *(const volatile uint64_t *)gt_kernel_mirror(slot)
-					     : value;
+	return gt_probes_return_address(slot, *return_place(slot));
 }
 
 static uint32_t copy_name(char *out, uint32_t room)
@@ -122,10 +128,12 @@ static void happen_all(struct graftrace_kernel_probe *probe, bool returned,
 #define CALLS  1024u /* of all functions, at once */
 #define WINDOW 32u   /* places that are looked at for a slot */
 
+#define TAKEN 1 /* as a slot: of nobody yet */
+
 /* A call. What is left by a jump, or by the thread's end, stays until its slot is used again. */
 static struct call {
 	uint64_t slot;	  /* 0: this one is free */
-	uint64_t address; /* that was in the slot */
+	uint64_t address; /* that it returns to */
 	uint64_t
 		order; /* the newest of one slot returns first: a call may have jumped to another one */
 	uint32_t function;
@@ -140,15 +148,15 @@ static struct call *call_at(uint64_t slot, uint32_t step)
 	return &calls[(first + step) % CALLS];
 }
 
-/* The newest of the slot; NULL: none. */
-static struct call *find_call(uint64_t slot)
+/* The newest of the slot among those with a lower order; NULL: none. */
+static struct call *find_call(uint64_t slot, uint64_t order)
 {
 	struct call *found = NULL;
 
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		struct call *call = call_at(slot, i);
 
-		if (__atomic_load_n(&call->slot, __ATOMIC_ACQUIRE) == slot &&
+		if (__atomic_load_n(&call->slot, __ATOMIC_ACQUIRE) == slot && call->order < order &&
 		    (found == NULL || call->order > found->order))
 			found = call;
 	}
@@ -160,14 +168,14 @@ static void forget(struct call *call)
 	__atomic_store_n(&call->slot, 0, __ATOMIC_RELEASE);
 }
 
-/* Takes a free one for the slot. NULL: there is none near. */
+/* Takes a free one for the slot, which it has not got yet: an NMI may look at calls in between. NULL: none is near. */
 static struct call *take_call(uint64_t slot)
 {
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		struct call *call = call_at(slot, i);
 		uint64_t free = 0;
 
-		if (__atomic_compare_exchange_n(&call->slot, &free, slot, false, __ATOMIC_ACQUIRE,
+		if (__atomic_compare_exchange_n(&call->slot, &free, TAKEN, false, __ATOMIC_ACQUIRE,
 						RELAXED))
 			return call;
 	}
@@ -209,36 +217,43 @@ static void miss(struct graftrace_kernel_probe *probe)
 }
 
 /* At the entry of a call of which the return is waited for. */
-static void wait_for_return(struct graftrace_kernel_probe *first, uint32_t function, uint64_t *slot,
+static void wait_for_return(struct graftrace_kernel_probe *first, uint32_t function, uint64_t slot,
 			    uint32_t most)
 {
-	const uint64_t key = (uint64_t)slot, value = *slot;
+	uint64_t *const place = return_place(slot);
 	struct call *call;
 
 	/* What is noted of this slot is of calls that were left long ago, unless such a call, whose return is waited
 	 * for, has jumped here. */
-	if (value != (uint64_t)gt_arch_probe_return && !gt_port_is_stub_return(value))
-		while ((call = find_call(key)) != NULL)
+	if (*place != (uint64_t)gt_arch_probe_return)
+		while ((call = find_call(slot, ~0ull)) != NULL)
 			forget(call);
 	if (most != 0 && open_calls(function) >= most)
 		call = NULL;
 	else
-		call = take_call(key);
+		call = take_call(slot);
 	if (call == NULL) {
 		miss(first);
 		return;
 	}
-	call->address = value;
+	call->address = *place;
 	call->function = function;
 	call->order = __atomic_add_fetch(&last_order, 1, RELAXED);
-	*slot = (uint64_t)gt_arch_probe_return;
+	__atomic_store_n(&call->slot, slot, __ATOMIC_RELEASE);
+	__atomic_store_n(place, (uint64_t)gt_arch_probe_return, __ATOMIC_RELEASE);
 }
 
 uint64_t gt_probes_return_address(uint64_t slot, uint64_t value)
 {
-	const struct call *call = value == (uint64_t)gt_arch_probe_return ? find_call(slot) : NULL;
+	const struct call *call;
 
-	return call != NULL ? call->address : value;
+	for (uint64_t order = ~0ull; value == (uint64_t)gt_arch_probe_return; order = call->order) {
+		call = find_call(slot, order);
+		if (call == NULL)
+			break;
+		value = call->address;
+	}
+	return value;
 }
 
 /* ---- what the glue calls ---- */
@@ -247,11 +262,11 @@ static void enter(struct gt_event_frame *frame, uint64_t saved)
 {
 	const uint32_t index = (uint32_t)((frame->stub - table->probe_stubs) / GT_PROBE_STUB_BYTES);
 	struct graftrace_kernel_probe *first = table->probes[index];
-	uint64_t *slot = &frame->stub + 1;
+	const uint64_t slot = (uint64_t)(&frame->stub + 1);
 	bool any;
 	const uint32_t most = most_of(first, &any);
 
-	frame->registers[RSP] = (uint64_t)slot;
+	frame->registers[RSP] = slot;
 	happen_all(first, false, frame, saved);
 	if (any)
 		wait_for_return(first, index + 1, slot, most);
@@ -260,7 +275,7 @@ static void enter(struct gt_event_frame *frame, uint64_t saved)
 static void leave(struct gt_event_frame *frame, uint64_t saved)
 {
 	uint64_t *slot = &frame->stub + 1;
-	struct call *call = find_call((uint64_t)slot);
+	struct call *call = find_call((uint64_t)slot, ~0ull);
 	const uint32_t index = call->function - 1;
 
 	*slot = call->address;

@@ -9,7 +9,8 @@
  *
  * A return is taken by the slot: at the entry, before the function's stub looks at it, the slot's address is exchanged
  * for gt_arch_probe_return, which knows by the slot where to return to. So a call that is traced, too, returns through its
- * stub first, and whoever asks the stub's mirror is told gt_arch_probe_return.
+ * stub first, and whoever asks the stub's mirror is told gt_arch_probe_return. Where a traced call has jumped to the
+ * function, the slot is that call's, and the mirror's address is exchanged.
  */
 #ifndef GT_CORE_RECORD_KERNEL_PROBE_H
 #define GT_CORE_RECORD_KERNEL_PROBE_H

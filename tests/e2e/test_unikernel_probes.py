@@ -114,6 +114,33 @@ def test_arguments_and_results_belong_together(plain):
     assert seen >= 10
 
 
+JUMPS = {"strlen": "strnlen", "memp_free": "do_memp_free_pool", "mem_free": "free", "lwip_write": "lwip_send",
+         "tcp_recved": "tcp_output"}  # by their last instruction
+
+
+@pytest.mark.parametrize("traced", ["from", "to", "both"])
+@pytest.mark.parametrize("probed", ["to", "both"])
+def test_a_traced_function_goes_on_as_one_whose_return_is_probed(plain, traced, probed):
+    def those(which):
+        return {"from": list(JUMPS), "to": list(JUMPS.values()), "both": [*JUMPS, *JUMPS.values()]}[which]
+
+    expect(plain, "kprobe_events", "".join(f"p:p_{name} {name}\nr:r_{name} {name}\n" for name in those(probed)))
+    expect(plain, "set_ftrace_filter", " ".join(those(traced)))
+    expect(plain, "current_tracer", "function_graph")
+    expect(plain, "events/kprobes/enable", "1")
+    visit(plain, 20)
+    expect(plain, "events/kprobes/enable", "0")
+    text = read(plain, "trace")
+    expect(plain, "current_tracer", "nop")
+    expect(plain, "set_ftrace_filter", "")
+    for name in those(probed):
+        callers = re.findall(rf"/\* r_{name}: \(([^+ ]+)\S* <- {name}\) \*/", text)
+        begun = len(re.findall(rf"/\* p_{name}: \({name}\+", text))
+        assert begun >= 10 and abs(len(callers) - begun) <= 1, (name, begun, len(callers))
+        assert not {"gt_arch_probe_return", *JUMPS} & set(callers), callers
+    assert "***" not in plain.output()
+
+
 FAULTS = ("a=@0:x64", "b=@0xffffffffffffffff:x64", "c=@0x8000000000000000", "d=+0(+0($stack0))", "e=-0x800000($stack)",
           "f=@0x1000:string", "g=+0(@0xffffffff80200000)", "h=@nothing_of_that_name", "i=@0xfffffffffffffff9:x64[2]",
           "j=+0(\\1):ustring", "k=@0x7fffffffffff:x16")
