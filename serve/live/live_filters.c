@@ -5,8 +5,8 @@
  */
 #include "serve/live/live_filters.h"
 
-#include "attach/session/session.h"
 #include "core/trace/event_trigger.h"
+#include "serve/live/live_instance.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +45,23 @@ int64_t gt_live_event_filter_read(struct gt_control_target *target, const char *
 	return (int64_t)given;
 }
 
+/* Under change.lock. A trigger that enables or disables an event changes which events the top has. */
+static int set_trigger(struct gt_live *live, const char *word,
+		       const struct gt_event_trigger *trigger, bool remove,
+		       struct gt_message *message)
+{
+	const bool is_of_event = trigger->action == GRAFTRACE_RULE_ENABLE ||
+				 trigger->action == GRAFTRACE_RULE_DISABLE;
+	int error = is_of_event ? gt_live_top_begin_lock(live, false, message) : 0;
+
+	if (error != 0)
+		return error;
+	error = gt_session_event_trigger(live->session, word, trigger, remove, message);
+	if (is_of_event)
+		gt_live_top_end_unlock(live);
+	return error;
+}
+
 int gt_live_event_trigger_set(struct gt_control_target *target, const char *word,
 			      const struct gt_event_trigger *trigger, bool remove,
 			      struct gt_message *message)
@@ -57,7 +74,7 @@ int gt_live_event_trigger_set(struct gt_control_target *target, const char *word
 	if (error == 0 && !remove && gt_event_trigger_takes_snapshots(trigger))
 		error = gt_live_snapshot_can(live, message);
 	if (error == 0)
-		error = gt_session_event_trigger(live->session, word, trigger, remove, message);
+		error = set_trigger(live, word, trigger, remove, message);
 	pthread_mutex_unlock(&live->change.lock);
 	return error;
 }

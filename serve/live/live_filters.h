@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters and triggers of a program's events, as operations of struct gt_control_ops, which says what
- * they take, give and fail with. From any thread, with no lock held: they take change.lock, or the
- * session's. */
+ * they take, give and fail with. From any thread, with no lock held: they take change.lock (a trigger of
+ * another event instances.lock, too, and copies records), or the session's. */
 #ifndef GT_SERVE_LIVE_FILTERS_H
 #define GT_SERVE_LIVE_FILTERS_H
 

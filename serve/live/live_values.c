@@ -108,7 +108,9 @@ static int set_profile(struct gt_live *live, bool on, struct gt_message *message
 
 	if (error == 0)
 		error = gt_session_set_profile(live->session, on, message);
-	if (error == 0 && on != was_on && gt_live_top_awake(live, on && awake, on) != 0)
+	/* After an error of patching it is switched all the same. */
+	if (gt_session_profiles(live->session) != was_on &&
+	    gt_live_top_awake(live, on && awake, on) != 0)
 		error = no_memory(message);
 	return error;
 }

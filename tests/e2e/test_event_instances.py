@@ -136,6 +136,19 @@ def test_events_that_triggers_of_the_top_enable_are_the_tops(watched):
     assert counts(one / "trace") == {"sold": 3} and counts(top / "trace") == {"heard": 2}
 
 
+def test_a_trigger_of_the_top_changes_which_of_an_instances_events_it_has(watched):
+    top, one = watched.path, watched.path / "instances" / "one"
+    (one / "set_event").write_text("usdt_own:heard\n")
+    watched.run(3)
+    assert counts(one / "trace") == {"heard": 3} and counts(top / "trace") == {}
+    watched.write("enable_event:usdt_own:heard")
+    watched.run(2)
+    assert counts(one / "trace") == {"heard": 5} and counts(top / "trace") == {"heard": 2}
+    watched.write("!enable_event:usdt_own:heard")
+    watched.run(1)
+    assert counts(one / "trace") == {"heard": 6} and counts(top / "trace") == {"heard": 2}
+
+
 def test_system_calls_are_an_instances_own(watched):
     top, one = watched.path, watched.path / "instances" / "one"
     (top / "set_event").write_text("shop:sold\n")

@@ -25,8 +25,11 @@ struct gt_session {
 	pthread_mutex_t lock;
 	uint64_t words[WORDS];
 	uint32_t written;
+	uint64_t begin; /* clock of the sub-buffer */
 	struct gt_switch switches[8];
 	uint32_t switch_count;
+	uint64_t off_from;  /* thread 7 was off the CPU from then on, */
+	uint64_t off_ticks; /* … so long; 0: nothing is known */
 	bool on;
 	bool gone; /* lists no functions any more */
 	char filter[512];
@@ -208,7 +211,7 @@ int gt_session_set_profile(struct gt_session *of, bool on, struct gt_message *wh
 {
 	(void)why;
 	of->profiles = on;
-	return 0;
+	return of->unpatched ? GT_EBUSY : 0;
 }
 
 void gt_session_set_profile_awake(struct gt_session *of, bool awake)
@@ -240,7 +243,7 @@ int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt
 			.variance = 7,
 		};
 	(*rows)[(*count)++] = (struct gt_profile_row){
-		.named = { .name = "beta", .object = "" },
+		.named = { .name = "beta", .object = "/bin/prog" },
 		.function = 2,
 		.hits = 2,
 		.time_ns = 99000,

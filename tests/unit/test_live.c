@@ -57,7 +57,7 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 		.generation = 1,
 		.pid = 7,
 		.tid = 7,
-		.clock = 100,
+		.clock = session.begin,
 		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
 	};
 	pthread_mutex_lock(&session.lock);
@@ -104,9 +104,17 @@ static int off_cpu(void *data, uint32_t tid, uint64_t after, struct gt_off_cpu *
 {
 	(void)data;
 	(void)tid;
-	(void)after;
-	(void)time;
-	return GT_ENOTSUP;
+	pthread_mutex_lock(&session.lock);
+	*time = (struct gt_off_cpu){ .from = session.off_from,
+				     .to = session.off_from + session.off_ticks };
+	pthread_mutex_unlock(&session.lock);
+	if (time->to == time->from)
+		return GT_ENOTSUP;
+	if (after >= time->to)
+		*time = (struct gt_off_cpu){ .from = UINT64_MAX,
+					     .to = UINT64_MAX,
+					     .before = time->to - time->from };
+	return 0;
 }
 
 static const struct gt_ring_ops ring = { .writer_count = writer_count,
@@ -122,8 +130,21 @@ static void call(uint32_t number)
 	for (int is_return = 0; is_return < 2; is_return++) {
 		uint32_t at = session.written++;
 
-		session.words[at] = graftrace_word(number, is_return, 100 + at * 1000);
+		session.words[at] = graftrace_word(number, is_return, session.begin + at * 1000);
 	}
+	pthread_mutex_unlock(&session.lock);
+}
+
+/* The thread calls the function now, and is off the CPU for some of its ticks. */
+static void sleep_in(uint32_t number, uint64_t ticks, uint64_t off_ticks)
+{
+	uint64_t now = __builtin_ia32_rdtsc();
+
+	pthread_mutex_lock(&session.lock);
+	session.off_from = now + 1;
+	session.off_ticks = off_ticks;
+	session.words[session.written++] = graftrace_word(number, 0, now);
+	session.words[session.written++] = graftrace_word(number, 1, now + ticks);
 	pthread_mutex_unlock(&session.lock);
 }
 
@@ -152,6 +173,7 @@ static int set_up(void **state)
 	memset(&session, 0, sizeof(session));
 	pthread_mutex_init(&session.lock, NULL);
 	session.on = true;
+	session.begin = 100;
 	session.target = (struct gt_target){
 		.ring = &ring,
 		.names = &name_ops,
@@ -650,6 +672,20 @@ static void the_profilers_table_reads_as_linuxs(void **state)
 	assert_non_null(strstr(text, "beta"));
 }
 
+/* Where one process of several cannot be stopped, the profiler is on in the others. */
+static void sleep_is_left_out_though_switching_the_profiler_failed(void **state)
+{
+	(void)state;
+	session.begin = __builtin_ia32_rdtsc();
+	assert_int_equal(put("options/sleep-time", "0"), 0);
+	session.unpatched = true;
+	assert_int_equal(put("function_profile_enabled", "1"), GT_EBUSY);
+	assert_string_equal(get("function_profile_enabled"), "1\n");
+	sleep_in(2, 50000, 30000);
+	assert_non_null(strstr(get("trace_stat/function0"),
+			       "  beta                                     2    69.000 us "));
+}
+
 static void add_event(const char *system, const char *name)
 {
 	session.events[session.event_count] = (struct gt_event_format){
@@ -718,6 +754,7 @@ int main(void)
 		TEST(numbers_reach_the_session),
 		TEST(when_it_has_ended_it_can_be_read_and_not_changed),
 		TEST(the_profilers_table_reads_as_linuxs),
+		TEST(sleep_is_left_out_though_switching_the_profiler_failed),
 		TEST(readers_and_writers_at_once_lose_nothing),
 		TEST(events_are_collected_when_there_are_others_and_only_then),
 		TEST(whether_an_event_is_on_is_asked_each_time),
