@@ -33,13 +33,15 @@ struct gt_tree {
 	uint32_t function_end;
 };
 
-/* Functions with higher numbers than function_end are taken for one, number 0. GT_ENOMEM. */
+/* Functions with higher numbers than function_end are taken for one, number 0. GT_ENOMEM: to be ended by
+ * gt_tree_fini all the same. */
 int gt_tree_init(struct gt_tree *tree, uint32_t function_end);
 /* From now on the lane's calls stand below a node of their own, a child of the root with `key` for
- * its function. *node is that node. GT_ENOMEM. */
+ * its function (at most function_end). *node is that node. GT_ENOMEM. */
 int gt_tree_split(struct gt_tree *tree, const struct gt_lane *lane, uint32_t key, uint32_t *node);
 /* The lane's innermost call has been entered, one of `function`. GT_ENOMEM. */
 int gt_tree_enter(struct gt_tree *tree, const struct gt_lane *lane, uint32_t function);
+/* `call` has just been removed from the lane, and ended at the tick `end`: its node gets its times. */
 void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call,
 		   uint64_t end);
 /* For who keeps the sums: returns the node of the call that has just been removed from the lane, without
@@ -58,7 +60,7 @@ static inline uint32_t gt_tree_pop(struct gt_tree *tree, const struct gt_lane *l
 int gt_tree_add_path(struct gt_tree *tree, const struct gt_lane *lane,
 		     const struct gt_stack_call *call, uint64_t end);
 /* Adds what stands below node `top` of `from` to what stands below the root. For each node that is
- * added, `added` is told both numbers. GT_ENOMEM, or `added`'s negative result. */
+ * added, `added` is told both numbers. GT_ENOMEM, or `added`'s result that is not 0, which ends it. */
 int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top,
 		  int (*added)(void *user, uint32_t node, uint32_t from_node), void *user);
 /* Adds the totals of the topmost calls to the root, and puts each node's children in order of their

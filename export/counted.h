@@ -47,10 +47,10 @@ struct gt_counted {
 
 /* The sums as they are now; the rows are copied. GT_ENOMEM: the earlier ones stay. */
 int gt_counted_take(struct gt_counted *counted, const struct gt_counted_row *rows, uint32_t count);
-/* The next interval begins where this one ends. Without it the next take prolongs this interval, for
- * figures that could not be delivered. */
+/* The next interval begins where this one ends: there are no rows until the next take. Without it the next
+ * take prolongs this interval, for figures that could not be delivered. */
 void gt_counted_next(struct gt_counted *counted);
-/* What row `index` has more than at the end of the interval before. */
+/* What row `index`, which is below `count`, has more than at the end of the interval before; 0 if less. */
 struct gt_counted_row gt_counted_since(const struct gt_counted *counted, uint32_t index);
 void gt_counted_fini(struct gt_counted *counted);
 

@@ -59,17 +59,17 @@ struct gt_diff {
 	size_t table_mask;
 };
 
-/* "self", "total", "calls", "p50" (or "median"), "p99", "name". GT_EINVAL. */
+/* "self", "total", "calls", "p50" (or "median"), "p99", "name". GT_EINVAL with the message. */
 int gt_diff_parse_key(const char *text, enum gt_diff_key *key, struct gt_message *message);
 
 void gt_diff_init(struct gt_diff *diff);
-/* Adds a run's report (by function) to side 0 or 1. program: the file that was run. GT_ENOMEM;
- * GT_ENOSPC: too many runs. */
+/* Adds a run's report (by function) to side 0 or 1; what is needed of it is copied. program: the file
+ * that was run. GT_ENOSPC: too many runs, nothing has changed; GT_ENOMEM: only gt_diff_fini may follow. */
 int gt_diff_add(struct gt_diff *diff, unsigned side, const struct gt_report *report,
 		const char *program);
 
-/* What an object is called here: the program itself "(program)", as its builds may have names of
- * their own; a library by its file name, wherever it lies. */
+/* What an object is called here: one with the program's file name "(program)", as builds may lie in
+ * several places; any other by its file name, wherever it lies. A constant, or a part of `path`. */
 const char *gt_diff_object(const char *path, const char *program);
 /* When all runs are there: tests, and orders the rows by how much the key changed. GT_ENOMEM. */
 int gt_diff_finish(struct gt_diff *diff, enum gt_diff_key key);
@@ -78,7 +78,8 @@ void gt_diff_fini(struct gt_diff *diff);
 /* Probability that |t| is at least so large with so many degrees of freedom. */
 double gt_diff_t_probability(double t, double degrees);
 
-/* The first `limit` rows (0: all) that changed; width as in struct gt_report_style. */
+/* After gt_diff_finish. Text: the first `limit` rows (0: all) that changed, and how many did not; width as in
+ * struct gt_report_style, brief: names as gt_short_name has them. JSON: the first `limit` rows, changed or not. */
 void gt_diff_write_text(const struct gt_diff *diff, size_t limit, uint32_t width, bool color,
 			bool brief, struct gt_out *out);
 void gt_diff_write_json(const struct gt_diff *diff, size_t limit, struct gt_out *out);

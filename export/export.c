@@ -142,7 +142,6 @@ static int take_leave(void *user, struct gt_lane *lane, struct gt_stack_call *ca
 	return export->format->leave != NULL ? export->format->leave(export, lane, call, end) : 0;
 }
 
-/* Also checks, now and then, for write errors. */
 static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment *moment)
 {
 	struct gt_export *export = user;

@@ -49,7 +49,8 @@ struct gt_export_format {
 	int (*moment)(struct gt_export *export, struct gt_lane *lane,
 		      const struct gt_moment *moment);
 	int (*end)(struct gt_export *export, const struct gt_stack_report *report);
-	void (*fini)(struct gt_export *export); /* frees what the state holds; always called */
+	/* Frees what the state holds: after an error, too, even if `begin` was not called. */
+	void (*fini)(struct gt_export *export);
 };
 
 /* One export that runs. The first part is set by the caller of gt_export_run. */
@@ -84,7 +85,7 @@ struct gt_export_build {
 	bool asked;
 };
 
-/* All formats, ended by one without a name. */
+/* All formats, ended by NULL. */
 extern const struct gt_export_format *const gt_export_formats[];
 
 /* NULL: there is none of that name. */
@@ -94,8 +95,8 @@ const struct gt_export_format *gt_export_find(const char *name);
  * reads it twice. */
 bool gt_export_reads_once(const struct gt_export *export);
 
-/* GT_ENOMEM; GT_EIO (export->message says which write failed and why), GT_ENOTSUP (the format
- * cannot hold this recording: the message says why). */
+/* GT_ENOMEM; GT_EIO (export->message says why), GT_ENOTSUP (the format cannot hold this recording: the
+ * message says why). */
 int gt_export_run(struct gt_export *export, struct gt_stack_report *report);
 
 /* Nanoseconds since the first moment. */

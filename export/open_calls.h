@@ -32,10 +32,11 @@ struct gt_open_calls {
 	struct gt_open_thread *threads;
 	uint32_t count;
 	uint32_t room;
-	uint64_t last; /* of them all */
+	uint64_t last; /* tsc of the last record of all threads, with or without an open call */
 };
 
-/* pid: of one process, 0 = all. GT_ENOMEM. *open is to be destroyed; the target must outlive it. */
+/* pid: of one process, 0 = all. GT_ENOMEM with the message: *open is NULL. Else it is to be destroyed; the
+ * target must outlive it. */
 int gt_open_calls_make(struct gt_target *target, uint32_t pid, struct gt_open_calls **open,
 		       struct gt_message *message);
 void gt_open_calls_destroy(struct gt_open_calls *open);

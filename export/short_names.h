@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of C++ and Rust functions as a person says them: without template arguments, the std::string
- * of a basic_string, Rust's <Type as Trait>::method without the modules of either. Longer ones are cut
- * in the middle: the method's name, at the end, stays.
+ * of a basic_string, Rust's <Type as Trait>::method without the modules of either; and names cut to a
+ * width in the middle, so that the method's, at the end, stays.
  */
 #ifndef GT_EXPORT_SHORT_NAMES_H
 #define GT_EXPORT_SHORT_NAMES_H
@@ -12,8 +12,8 @@
 
 #define GT_SHORT_NAME_MAX 1024
 
-/* `out` has room for GT_SHORT_NAME_MAX bytes; NUL-terminated. Names without brackets stay as they
- * are. */
+/* `out` has room for GT_SHORT_NAME_MAX bytes; NUL-terminated, what is longer loses its end. Without brackets
+ * only "std::__cxx11::" becomes shorter. */
 void gt_short_name(const char *full, char *out);
 
 /* Makes a name (UTF-8) at most so many columns wide, in place: "std::vec…::push_back". One that is
@@ -30,8 +30,8 @@ struct gt_short_names {
 	uint32_t room;
 };
 
-/* The short name of function `number`, kept until gt_short_names_fini; without memory the full one.
- * `data` is a struct gt_short_names. */
+/* The short name of function `number`, kept until gt_short_names_fini; `full` itself if it has no brackets
+ * or there is no memory. `data` is a struct gt_short_names. */
 const char *gt_short_names_keep(void *data, uint32_t number, const char *full);
 void gt_short_names_fini(struct gt_short_names *names);
 

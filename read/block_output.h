@@ -23,11 +23,13 @@ struct gt_block_output {
 };
 
 /* Creates the file and writes its magic. An ordinary file at `path` becomes PATH.old first. 0,
- * GT_EINVAL (path too long), GT_ENOENT, GT_EPERM, GT_ENOSPC, GT_EIO, with output->message set. */
+ * GT_EINVAL (path too long), GT_ENOENT, GT_EPERM, GT_ENOSPC, GT_EIO, GT_ENOMEM (the kernel's), with
+ * output->message set; gt_block_output_close() is to follow in any case. */
 int gt_block_output_create(struct gt_block_output *output, const char *path);
 
 /* Goes on with a file that has whole blocks up to `offset`, `number` of them: what follows is cut off.
- * The file must be an ordinary one of this user's. The same errors. */
+ * The same errors. GT_EPERM also: it is not an ordinary file of this user's with one name, or it is
+ * shorter than that. */
 int gt_block_output_append(struct gt_block_output *output, const char *path, uint64_t offset,
 			   uint64_t number);
 
@@ -40,7 +42,7 @@ int gt_block_output_put(struct gt_block_output *output, uint8_t *block,
 			enum graftrace_block_type type, uint32_t flags, size_t payload_bytes,
 			size_t raw_bytes, size_t head_bytes);
 
-/* The first error is kept and returned from then on. */
+/* Notes an error that the caller met. The first one is kept and returned from then on. */
 int gt_block_output_fail(struct gt_block_output *output, int error, const char *what);
 
 /* 0, or the output's error, an error of closing included. */

@@ -15,7 +15,8 @@
 #include "core/trace/target.h"
 
 struct gt_call {
-	const char *function; /* the target's; "function#12" of a function whose name is lost */
+	/* Valid during the callback. "function#12": its name is lost. */
+	const char *function;
 	uint32_t tid;
 	uint64_t latency_ns;
 	uint64_t self_ns; /* latency less that of the calls it made */
@@ -37,8 +38,8 @@ struct gt_calls_report {
 };
 
 /* no_sleep: latencies and self times without the time off the CPU, of a target that knows it.
- * `call` is called with each row; a negative result of it ends the reading and is returned. 0,
- * that result, the target's error, or GT_ENOMEM. */
+ * `call` is called with each row; a negative result of it ends the reading and is returned. 0, that
+ * result, or GT_ENOMEM. The report is whole after 0. */
 int gt_calls_read(struct gt_target *target, bool no_sleep,
 		  int (*call)(void *user, const struct gt_call *call), void *user,
 		  struct gt_calls_report *report);

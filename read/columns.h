@@ -20,7 +20,8 @@ struct gt_columns_encoder;
 struct gt_columns_encoder *gt_columns_encoder_create(int level);
 void gt_columns_encoder_destroy(struct gt_columns_encoder *encoder);
 
-/* A sub-buffer to encode: its words, with its header before them where the recorder put it. */
+/* A sub-buffer to encode: its header, with the open calls behind that, and its words, which may lie
+ * elsewhere. */
 struct gt_columns_input {
 	const struct graftrace_sub_buffer *header;
 	const uint64_t *words;
@@ -29,7 +30,7 @@ struct gt_columns_input {
 
 /* How hard to pack. */
 enum gt_columns_effort {
-	GT_COLUMNS_BARE = 0, /* the columns as they are: about a third of the words' size */
+	GT_COLUMNS_BARE = 0, /* the columns as they are: about a quarter of the words' size */
 	GT_COLUMNS_ZSTD = 1,
 };
 
@@ -52,7 +53,7 @@ void gt_columns_decoder_destroy(struct gt_columns_decoder *decoder);
 /*
  * Opens a group of `count` sub-buffers, whose lengths are in `entries`, from its stored bytes
  * (which are not needed any more afterwards): decompresses the columns and checks that they fit.
- * GT_EFORMAT with a message, GT_ENOMEM.
+ * GT_EFORMAT with a message, GT_ENOMEM without.
  */
 int gt_columns_open(struct gt_columns_decoder *decoder, const uint8_t *stored, size_t stored_bytes,
 		    const struct graftrace_file_sub_buffer *entries, uint32_t count,
@@ -62,7 +63,7 @@ int gt_columns_open(struct gt_columns_decoder *decoder, const uint8_t *stored, s
 size_t gt_columns_bytes(const struct gt_columns_group *group);
 
 /*
- * Makes sub-buffer `index` of the group whole again: its header with its open calls, and words.
+ * Makes sub-buffer `index` (below the group's `count`) whole again: its header with its open calls, and words.
  * `out` has room for both. GT_EFORMAT with a message: the columns say what cannot be.
  */
 int gt_columns_sub_buffer(const struct gt_columns_group *group, uint32_t index,

@@ -19,13 +19,13 @@ void gt_pages_encoder_destroy(struct gt_pages_encoder *encoder);
 
 /*
  * Encodes `bytes` bytes of pages, a multiple of page_bytes, up to 16 MB. Returns the length of *out, which
- * the encoder keeps until the next call; GT_EINVAL: they cannot be packed; GT_ENOMEM.
+ * the encoder keeps until the next call; GT_EINVAL: that are more bytes, or no such pages; GT_ENOMEM.
  */
 int64_t gt_pages_encode(struct gt_pages_encoder *encoder, const uint8_t *pages, size_t bytes,
 			size_t page_bytes, const uint8_t **out);
 
 /*
- * Decodes to *pages, which is the caller's to free. GT_EFORMAT: that is no such thing, or more than `most`
+ * Decodes to *pages, `*count` bytes, which are the caller's to free. GT_EFORMAT: that is no such thing, or more than `most`
  * bytes of pages; GT_ENOMEM.
  */
 int gt_pages_decode(const uint8_t *packed, size_t bytes, size_t most, uint8_t **pages,

@@ -91,7 +91,8 @@ const struct gt_recording_info *gt_recording_info(struct gt_recording *recording
 /*
  * What is cut off, damaged or missing: one message each, with byte offsets, in the order they were
  * found; NULL behind the last. Grows while sub-buffers are read: ask (again) when reading is done.
- * At most GT_RECORDING_PROBLEMS are kept word by word; the last then counts the others.
+ * At most GT_RECORDING_PROBLEMS are kept word by word; the last then counts the others. Valid until the
+ * next call.
  */
 #define GT_RECORDING_PROBLEMS 32
 const char *gt_recording_problem(struct gt_recording *recording, uint32_t index);
@@ -131,7 +132,7 @@ struct gt_recording_kernel {
 };
 
 uint32_t gt_recording_kernel_count(struct gt_recording *recording);
-/* Does the part, one of those, hold pages of a CPU? Nothing is read for that. */
+/* Does the part, one of those, hold pages of a CPU, of *cpu? Nothing is read for that. */
 bool gt_recording_kernel_has_pages(struct gt_recording *recording, uint32_t index, uint32_t *cpu);
 /* Packed pages are given as pages. GT_ENOENT: no such part; GT_ENOMEM, GT_EIO; GT_EFORMAT: the file has changed since it was opened.
  */

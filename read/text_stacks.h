@@ -4,9 +4,9 @@
  * one for each CPU whose task the text does not tell. Rebuilds which call a closing brace ends and
  * how much of its time its callees took.
  *
- * A stack holds only what is open, so memory is that of the calls open at a time; when a text
- * keeps opening calls without an end, what is held beyond GT_TEXT_STACKS_BYTES_MAX is forgotten,
- * and counted. One thread.
+ * A stack holds only what is open, so memory is that of the calls open at a time. When a text keeps
+ * opening calls without an end, and more than GT_TEXT_STACKS_BYTES_MAX are held for them or there are
+ * GT_TEXT_TASKS_MAX stacks, all open calls are forgotten, and counted. One thread.
  */
 #ifndef GT_READ_TEXT_STACKS_H
 #define GT_READ_TEXT_STACKS_H
@@ -20,10 +20,12 @@
 
 /* Calls that began in the text and whose end is not told by it, by cause. */
 struct gt_text_open_counts {
-	uint64_t never_returned; /* a caller returned first: longjmp, an exception, a dead task */
-	uint64_t cut_by_loss;	 /* events were lost on its CPU while it was open */
-	uint64_t forgotten;	 /* dropped at the memory limit */
-	uint64_t at_end;	 /* open when the text ended */
+	/* Its caller, or a call beside it, came first: longjmp, an exception, a dead task. */
+	uint64_t never_returned;
+	/* Events were lost on its CPU while it was open; or a task turned out to have calls on two CPUs. */
+	uint64_t cut_by_loss;
+	uint64_t forgotten; /* dropped at one of the two limits */
+	uint64_t at_end;    /* open when the text ended */
 };
 
 struct gt_text_task; /* one stack */
@@ -54,6 +56,8 @@ struct gt_text_stacks {
 /* Zeroes and prepares *stacks. GT_ENOMEM. */
 int gt_text_stacks_init(struct gt_text_stacks *stacks);
 
+/* A `cpu` is -1 to GT_TEXT_CPU_MAX of text_line.h below. */
+
 /*
  * The task that a line of CPU `cpu` (-1: no such column) belongs to. pid -1: the line does not
  * say, so it is the one that runs there. Else that task is what runs there from now on.
@@ -64,10 +68,10 @@ struct gt_text_task *gt_text_stacks_task(struct gt_text_stacks *stacks, int32_t 
 /* A task switch: what ran on `cpu` was `from`, what runs now is `to`. GT_ENOMEM. */
 int gt_text_stacks_switch(struct gt_text_stacks *stacks, int32_t cpu, int64_t from, int64_t to);
 
-/* Says which task runs on `cpu` at the text's begin; nothing happens if that is known already. */
+/* Says which task runs on `cpu` at the text's begin; nothing happens if that is known already. GT_ENOMEM. */
 int gt_text_stacks_first(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid);
 
-/* Events of `cpu` were lost (or its buffer begins): what was open there may be closed by now. */
+/* Events of `cpu` were lost (or its buffer begins): what was open there may be closed by now. GT_ENOMEM. */
 int gt_text_stacks_lost(struct gt_text_stacks *stacks, int32_t cpu);
 
 /* The number for the tid column: the task's, or 0, -1, -2 ... for the unnamed one of CPU 0, 1, 2.
@@ -84,7 +88,7 @@ void gt_text_stacks_leaf(struct gt_text_stacks *stacks, struct gt_text_task *tas
 
 /*
  * A call that took duration_ns ends. tail: the name behind the brace, or NULL. True: it is the one
- * in *closed. False: its begin is not in the text.
+ * in *closed. False: its begin is not in the text, or was dropped (struct gt_text_open_counts).
  */
 bool gt_text_stacks_leave(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent,
 			  const char *tail, size_t tail_len, uint64_t duration_ns,

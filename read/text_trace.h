@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Function_graph text to calls: a stream of lines goes in, in blocks cut anywhere, and one row for
- * each call that began and ended in it comes out, in the order of their returns. Memory does not
+ * each call that began and ended in it comes out, in the order of their returns. A text that has only
+ * ends of calls (of tracing_thresh) gives a row for each end that names its function. Memory does not
  * grow with the text's length. Nothing is guessed: what the text does not tell is counted in the
  * report, and its first few cases are kept by name and line.
  *
@@ -33,17 +34,18 @@ struct gt_text_call {
 struct gt_text_trace_report {
 	uint64_t lines;
 	uint64_t bytes;
-	uint64_t traces;      /* "# tracer:" headers seen */
-	uint64_t calls;	      /* rows given */
-	uint64_t trace_lines; /* calls, returns, switches, comments, events: all but other and blank
-				 ones */
+	uint64_t traces; /* "# tracer:" headers seen */
+	uint64_t calls;	 /* rows given */
+	/* Calls, returns, switches, comments, events, losses. Not: headers, where a buffer begins, further
+	 * lines of a comment, blank and other ones. */
+	uint64_t trace_lines;
 	uint64_t events;
 	uint64_t switches;
 	uint64_t untimed; /* calls in a layout without durations: no row can be made of them */
 	uint64_t children_exceed; /* rows with self 0, for the callees' printed times add to more */
 	uint64_t never_returned;  /* a caller returned before them */
 	uint64_t cut_by_loss;	  /* open on a CPU while its events were lost */
-	uint64_t forgotten;	  /* open calls dropped at the memory limit */
+	uint64_t forgotten;	  /* open calls dropped at a limit of text_stacks.h */
 	uint64_t lost_events;	  /* as the text says */
 	uint64_t lost_marks;	  /* lines that say so; some without a number */
 	struct gt_cases open_at_start; /* returns whose entry the text does not have */
@@ -55,8 +57,8 @@ struct gt_text_trace_report {
 struct gt_text_trace;
 
 /*
- * Makes a parser. call is given each row; a negative result of it stops the parser, which returns
- * it. GT_ENOMEM.
+ * Makes a parser. call is given each row; after a negative result of it the parser returns that, and only
+ * gt_text_trace_report and _destroy may follow. GT_ENOMEM.
  */
 int gt_text_trace_create(struct gt_text_trace **out,
 			 int (*call)(void *user, const struct gt_text_call *call), void *user);
@@ -65,7 +67,7 @@ int gt_text_trace_create(struct gt_text_trace **out,
  * Looks ahead: a task switch tells also which task ran before, so the first one on each CPU names
  * that CPU's task from the text's begin. Before the first feed, give the text, or as much of its
  * begin as there is, in blocks that overlap by GT_TEXT_PEEK_OVERLAP bytes. Optional: rows before a
- * CPU's first switch have no task's number otherwise. Cheap: a search for one character.
+ * CPU's first switch have no task's number otherwise. Cheap: a search for one character. GT_ENOMEM.
  */
 #define GT_TEXT_PEEK_OVERLAP 256
 int gt_text_trace_peek(struct gt_text_trace *trace, const char *block, size_t len);
@@ -73,7 +75,8 @@ int gt_text_trace_peek(struct gt_text_trace *trace, const char *block, size_t le
 /* The next len bytes. GT_ENOMEM, or what the callback returned. */
 int gt_text_trace_feed(struct gt_text_trace *trace, const char *block, size_t len);
 
-/* The text's end: a last line without a newline counts, and open calls are counted. */
+/* The text's end: a last line without a newline counts, and open calls are counted. Errors as of
+ * gt_text_trace_feed. */
 int gt_text_trace_finish(struct gt_text_trace *trace);
 
 /* Complete after gt_text_trace_finish. Belongs to the parser. */
@@ -84,7 +87,7 @@ void gt_text_trace_destroy(struct gt_text_trace *trace);
 /*
  * Reads fd to its end: looks ahead (in a file that can be read twice as far as is needed, else in
  * the first block), feeds, finishes. GT_EIO with the system's words in *message, and as
- * gt_text_trace_feed.
+ * gt_text_trace_feed (without a message). The descriptor stays the caller's.
  */
 int gt_text_trace_read(struct gt_text_trace *trace, int fd, struct gt_message *message);
 

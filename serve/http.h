@@ -34,8 +34,9 @@ struct gt_http_options {
 
 /*
  * Binds, so that it is known whether that works before anything is traced; who connects already
- * waits. GT_EINVAL: not an address, no such user, no token; GT_EBUSY: the address is in use;
- * GT_EPERM: the system does not allow it, or others can read the token; GT_EIO; GT_ENOMEM.
+ * waits. Nothing of the options is kept. Call it while no other thread makes files. GT_EINVAL: not an
+ * address, no such user, no token; GT_EBUSY: the address is in use; GT_EPERM: the system does not allow
+ * it, or others can read the token; GT_EIO; GT_ENOMEM.
  */
 int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server,
 		 struct gt_message *message);
@@ -46,8 +47,8 @@ void gt_http_show_page(struct gt_http_server *server, struct gt_page_server *pag
 
 /*
  * Begins to serve; once. control's operations are called from many threads, until gt_http_close.
- * title: what is traced, for the index. All signals are blocked in the server's threads. GT_EIO,
- * GT_ENOMEM.
+ * title: what is traced, for the index; copied. All signals are blocked in the server's threads. GT_EIO,
+ * GT_ENOMEM: the server is still to be closed.
  */
 int gt_http_start(struct gt_http_server *server, struct gt_control_target *control,
 		  const char *title, struct gt_message *message);
@@ -56,11 +57,11 @@ int gt_http_start(struct gt_http_server *server, struct gt_control_target *contr
  * "unix:PATH". Lives as long as the server. */
 const char *gt_http_address(const struct gt_http_server *server);
 
-/* The same of the page. */
+/* The same of the page: "http://127.0.0.1:9090/", or "unix:PATH". */
 const char *gt_http_page_address(const struct gt_http_server *server);
 
-/* Takes no new connections; answers that are under way go on until nothing was sent for grace_ms,
- * or for six times that in all. Then frees. */
+/* Takes no new connections; answers of control files that are under way go on until nothing was sent for
+ * grace_ms, or for six times that in all. Then frees, and removes the file of a Unix socket. */
 void gt_http_close(struct gt_http_server *server, unsigned grace_ms);
 
 #endif

@@ -32,8 +32,9 @@ struct gt_http_server {
 	struct gt_http_limits limits;
 	struct gt_http_clients *clients;
 	atomic_bool stopping;
-	atomic_uint active; /* requests being answered */
-	atomic_uint moved;  /* counts the pieces of answers that were made */
+	/* Requests of files below GT_HTTP_ROOT, from the end of the head to that of the answer. */
+	atomic_uint active;
+	atomic_uint moved; /* counts the pieces of answers that were made */
 };
 
 /* One request, from the start of its head to the end of its answer. */
@@ -50,8 +51,8 @@ struct gt_http_exchange {
 
 /* The client at the other end; NULL: there was no memory for it. */
 struct gt_http_client *gt_http_client_of(struct MHD_Connection *connection);
-/* Returns 0, or the status with which the request is refused, and the reason: who may not, what two
- * programs could parse differently, and what another site's page has sent. */
+/* Returns 0, or the status with which the request is refused, and the reason: one connection too many, who may
+ * not, what two programs could parse differently, and what another site's page has sent. */
 unsigned gt_http_check(const struct gt_http_server *server, struct MHD_Connection *connection,
 		       char *why, size_t room);
 /* Gives the query that a page's links need if the page was asked for with `?token=`, else "". A

@@ -16,8 +16,8 @@ struct gt_peer {
 
 /*
  * Finds the user at the other end of a connected socket, Unix or TCP. Call it as soon as the connection
- * was accepted: once the other end is closed its user is unknown, and *peer is not local. From any
- * thread.
+ * was accepted: once the other end is closed its user is unknown, and *peer is not local. Waits for the
+ * kernel's answer, a second at most. From any thread.
  */
 void gt_peer_find(int connection, struct gt_peer *peer);
 

@@ -42,7 +42,8 @@ int gt_row_number(const char *bytes, size_t count, uint64_t highest, uint64_t *v
 /* Sets the message and returns GT_ENOTSUP: the target has no such operation. */
 int gt_row_not_here(struct gt_message *message);
 
-/* Get and set a number by the target's operations: their error, or gt_row_not_here's. */
+/* Get and set a number by the target's operation. GT_ENOTSUP: gt_row_not_here's; any other error of `get` is
+ * GT_EGONE here, one of `set` is its own. */
 int gt_row_get(struct gt_control_handle *handle, enum gt_control_value which, uint64_t *value,
 	       struct gt_message *message);
 int gt_row_set(struct gt_control_handle *handle, enum gt_control_value which, uint64_t value,
@@ -55,13 +56,13 @@ int64_t gt_row_read_text(struct gt_control_handle *handle, char *buffer, size_t 
 int64_t gt_row_write_nothing(struct gt_control_handle *handle, const char *bytes, size_t count,
 			     struct gt_message *message);
 
-/* A line made of up to six texts. */
+/* A line made of up to six texts; NULL ends them. */
 struct gt_row_line {
 	const char *part[6];
 };
 
-/* Copies the rest of the line into the rest of the buffer, from *given on. true: the line is complete,
- * and the handle is at the next one. */
+/* Copies the rest of the line into the rest of the buffer, from *given on, which moves on. true: the line is
+ * complete, and the handle is at the next one; false: the buffer is full. */
 bool gt_row_give_line(struct gt_control_handle *handle, const struct gt_row_line *line,
 		      char *buffer, size_t bytes, size_t *given);
 
@@ -74,7 +75,8 @@ bool gt_row_give_line(struct gt_control_handle *handle, const struct gt_row_line
 int64_t gt_row_next_word(struct gt_control_handle *handle, const char *bytes, size_t count,
 			 const char **word, size_t *word_bytes, struct gt_message *message);
 
-/* The numbers of threads and CPUs in a target's ring: names of folders. */
+/* Names of folders: the numbers of the threads that the target knows (or, where it has no such operation, that
+ * its ring has), and of its view's CPUs. */
 extern const struct gt_control_numbers gt_row_threads __attribute__((visibility("hidden")));
 extern const struct gt_control_numbers gt_row_cpus __attribute__((visibility("hidden")));
 

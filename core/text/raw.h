@@ -2,7 +2,8 @@
 /*
  * A target's records of one CPU as pages of Linux's ring buffer (raw_page.h): a cursor, as text.h
  * is one for text. Calls that were ended by longjmp or an exception come as ended then; what no
- * event of Linux says (a switch of stacks) is left out. Freestanding; one caller at a time.
+ * event of Linux says (a switch of stacks) is left out, and so are returns whose entry was not recorded.
+ * Freestanding; one caller at a time.
  */
 #ifndef GT_CORE_TEXT_RAW_H
 #define GT_CORE_TEXT_RAW_H
@@ -49,11 +50,12 @@ struct gt_raw {
 	} functions[GT_RAW_FUNCTIONS]; /* looked up lately, by number */
 };
 
-/* GT_ENOMEM. */
+/* options, memory: copied; target must stay valid. GT_ENOMEM: there is nothing to be freed. */
 int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_memory *memory,
 		const struct gt_raw_options *options);
 
-/* Whether there are events sched_switch from now on, and of which times. */
+/* Whether there are events sched_switch from now on, and of which times. Without memory for them there are
+ * none. */
 void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_window *windows,
 			 uint32_t count);
 

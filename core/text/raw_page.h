@@ -20,7 +20,7 @@
 #define GT_RAW_PAGE_BYTES   4096
 #define GT_RAW_HEADER_BYTES 16
 #define GT_RAW_ROOM_BYTES   (GT_RAW_PAGE_BYTES - GT_RAW_HEADER_BYTES)
-/* The longest event that fits into an empty page, with its own header of 8 bytes. */
+/* The longest event that fits into an empty page; its own header, of 8 bytes, comes in front of it. */
 #define GT_RAW_EVENT_BYTES_MAX (GT_RAW_ROOM_BYTES - 8)
 
 /* Events of Linux 6.1's enum trace_type. */
@@ -117,7 +117,7 @@ void gt_raw_page_begin(struct gt_raw_page *page);
 bool gt_raw_page_add(struct gt_raw_page *page, uint64_t time, const void *event, uint32_t bytes);
 
 /* Makes page->bytes whole. missed: events that were lost in front of it, 0 none,
- * GT_RAW_MISSED_UNKNOWN some. */
+ * GT_RAW_MISSED_UNKNOWN some: that is also what a page says that has no 8 bytes left for the number. */
 void gt_raw_page_finish(struct gt_raw_page *page, uint64_t missed);
 
 #endif

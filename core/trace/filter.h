@@ -31,7 +31,8 @@ struct gt_filter {
 	uint64_t from_ns; /* first nanosecond wanted, on the target's clock; 0 = from the start */
 	uint64_t to_ns;	  /* last one; 0 = to the end */
 	uint32_t tid;	  /* 0 = all */
-	/* Only what ran on these CPUs, a bit each; no bit at all: every CPU. */
+	/* Only what ran on these CPUs, a bit each; no bit at all: every CPU. One that is not known counts as
+	 * CPU 0. */
 	uint64_t cpus[GT_FILTER_CPU_WORDS];
 	struct gt_filter_masks masks; /* and only what ran on these then */
 	uint32_t max_depth;	      /* calls of depths 0 … max_depth - 1; 0 = all */
@@ -57,7 +58,8 @@ bool gt_filter_passes(const struct gt_filter *filter, const struct gt_target *ta
 /*
  * Is the record, just given by gt_decode_next, wanted? Changes record->depth to what is to be
  * shown, and takes ENTRY_SEEN off when the entry did not pass. Uses the frames' marks. Records
- * about the trace itself (LOST, GAP, CONTEXT, CPU) pass whatever their depth.
+ * about the trace itself (LOST, GAP, CONTEXT, CPU) pass whatever their depth; with least_ns a program's
+ * CONTEXT does not.
  */
 bool gt_filter_record(struct gt_filter *filter, struct gt_target *target, struct gt_decode *decode,
 		      struct gt_record *record);

@@ -34,8 +34,9 @@ struct gt_word_list {
 /* Makes a list of a NULL-terminated array (NULL: empty) with one reference. GT_ENOMEM. */
 int gt_word_list_create(const struct gt_memory *memory, const char *const *words,
 			struct gt_word_list **list);
-/* Makes a list of an older one's words (NULL: none) and those of an array behind them. It costs what is
- * added and a copy of pointers: the words of a long list are shared, and its hash. GT_ENOMEM. */
+/* Makes a list of an older one's words (NULL: none) and those of an array behind them; if that is empty, it
+ * is the older one with one more reference. It costs what is added and a copy of pointers: the words of a
+ * long list are shared, and its hash, until some hundred were added; then all are copied once. GT_ENOMEM. */
 int gt_word_list_append(const struct gt_memory *memory, struct gt_word_list *list,
 			const char *const *words, struct gt_word_list **appended);
 /* Takes a reference, and returns the same list. */

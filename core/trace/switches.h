@@ -47,7 +47,7 @@ void gt_switches_restart(struct gt_switches *switches, uint64_t start);
 void gt_switches_add(struct gt_switches *switches, const struct gt_switch *added);
 
 /* Somebody asks for times from now on: they are found from the switches that are still there, and
- * `start` is the oldest one's clock if some are not. */
+ * `start` is the oldest one's clock if some are not. What there is no memory for counts as lost. */
 void gt_switches_find_times(struct gt_switches *switches);
 
 /* All readers have read what has a lower number than that: it need not stay, unless somebody asks for
