@@ -265,6 +265,28 @@ gt_arch_probe_return:
 	call gt_glue_event
 gt_arch_probe_returned:
 	ret
+
+	/* in: rdi = event, esi = kind, and 0x100: switched off; rbp = the frame of the site's function */
+	.globl gt_arch_latency_edge
+	.p2align 4
+gt_arch_latency_edge:
+	push %rax
+	push %rcx
+	push %rdx
+	SAVE_OTHERS
+	SAVE_FRAME
+	mov %esi, %edx
+	shr $8, %edx				/* off */
+	movzbl %sil, %esi
+	mov (%rbp), %rcx
+	mov 80(%rbp), %r8			/* where the site goes on */
+	and $-16, %rsp
+	cld
+	call gt_latency_edge
+	mov %rbp, %rsp
+	RESTORE_FRAME
+	RESTORE_ALL
+	ret
 #endif
 
 	.globl gt_arch_clock

@@ -55,6 +55,13 @@ void gt_arch_clocks_apart(void);
 /* Bytes of an entry that the compiler left room in. Of a stub: layout.h. */
 #define GT_SITE_BYTES 5
 
+/*
+ * What the sites of latency.h call in files compiled with GT_KERNEL; no function of C. In %rdi the event, in %esi its kind, and 0x100 if it
+ * has been switched off, in %rbp the frame of the function that the site is in. Calls gt_latency_edge, and
+ * keeps all registers but the flags.
+ */
+extern const char gt_arch_latency_edge[];
+
 /* Makes what begins the page of stubs at `at`: its stubs share it. */
 void gt_arch_stub_head_write(uint8_t bytes[GT_STUB_HEAD], uint64_t at);
 /* Whether that is there: a part of the recorder, as what lies between gt_recorder_text_start and

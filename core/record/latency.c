@@ -160,13 +160,15 @@ static uint64_t caller_of(const void *frame)
 }
 
 void gt_latency_edge(const struct graftrace_kernel_event *event, uint32_t kind, bool off,
-		     const void *frame)
+		     const void *frame, uint64_t address)
 {
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
-	struct graftrace_latency_edge edge = { .clock = gt_arch_clock(),
-					       .address = (uint64_t)__builtin_return_address(0),
-					       .caller = caller_of(frame) };
+	struct graftrace_latency_edge edge = {
+		.clock = gt_arch_clock(),
+		.address = address != 0 ? address : (uint64_t)__builtin_return_address(0),
+		.caller = caller_of(frame)
+	};
 	if (thread != NULL) {
 		edge.state =
 			gt_port_state() |

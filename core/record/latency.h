@@ -29,30 +29,49 @@ void gt_latency_keep(bool keep);
 /* The newest case. False: there is none. Any CPU, interrupts on or off. */
 bool gt_latency_worst(struct graftrace_latency *worst);
 
-/* What a site calls. frame: of the function that it is in. off: it has been switched off just now;
- * else it will be on in a moment. Interrupts off, or (preemption) as they are. */
+/* What a site calls. frame: of the function that it is in; address: where the site goes on, 0: the caller's.
+ * off: it has been switched off just now; else it will be on in a moment. Interrupts off, or (preemption)
+ * as they are. */
 void gt_latency_edge(const struct graftrace_kernel_event *event, uint32_t kind, bool off,
-		     const void *frame) __attribute__((cold, noinline));
+		     const void *frame, uint64_t address) __attribute__((cold, noinline));
 
-#define GT_LATENCY_SITE_(name_, kind, off, condition)                                      \
-	do {                                                                               \
-		__label__ gt_event_on;                                                     \
-		static const struct graftrace_event_field gt_event_fields[] = {            \
-			{ "caller", "void *", 8, 0 }, { "parent", "void *", 8, 0 }         \
-		};                                                                         \
-		static struct graftrace_kernel_event gt_event = {                          \
-			.system = "preemptirq",                                            \
-			.name = #name_,                                                    \
-			.print = "caller=%(caller) parent=%(parent)",                      \
-			.field_count = 2,                                                  \
-			.fields = gt_event_fields                                          \
-		};                                                                         \
-		GRAFTRACE_EVENT_SITE_(gt_event, gt_event_on);                              \
-		break;                                                                     \
-	gt_event_on:                                                                       \
-		__attribute__((unused));                                                   \
-		if (condition)                                                             \
-			gt_latency_edge(&gt_event, kind, off, __builtin_frame_address(0)); \
+#ifdef GT_KERNEL
+/*
+ * There is a site in each lock. A call as the ABI has it would make the function around it save registers
+ * and move values to them, whether the site is on or not; so this one keeps all but the flags
+ * (gt_arch_latency_edge, arch.h). A kernel has no red zone. The last operand is unused:
+ * with it %rbp is the frame's pointer, which gt_arch_latency_edge reads.
+ */
+#define GT_LATENCY_CALL_(event, kind, off)                                              \
+	__asm__ volatile("call gt_arch_latency_edge"                                    \
+			 :                                                              \
+			 : "D"(&(event)), "S"((uint32_t)(kind) | (uint32_t)(off) << 8), \
+			   "r"(__builtin_frame_address(0))                              \
+			 : "cc")
+#else
+#define GT_LATENCY_CALL_(event, kind, off) \
+	gt_latency_edge(&(event), kind, off, __builtin_frame_address(0), 0)
+#endif
+
+#define GT_LATENCY_SITE_(name_, kind, off, condition)                              \
+	do {                                                                       \
+		__label__ gt_event_on;                                             \
+		static const struct graftrace_event_field gt_event_fields[] = {    \
+			{ "caller", "void *", 8, 0 }, { "parent", "void *", 8, 0 } \
+		};                                                                 \
+		static struct graftrace_kernel_event gt_event = {                  \
+			.system = "preemptirq",                                    \
+			.name = #name_,                                            \
+			.print = "caller=%(caller) parent=%(parent)",              \
+			.field_count = 2,                                          \
+			.fields = gt_event_fields                                  \
+		};                                                                 \
+		GRAFTRACE_EVENT_SITE_(gt_event, gt_event_on);                      \
+		break;                                                             \
+	gt_event_on:                                                               \
+		__attribute__((unused));                                           \
+		if (condition)                                                     \
+			GT_LATENCY_CALL_(gt_event, kind, off);                     \
 	} while (0)
 
 /* Interrupts have been switched off here, if they were on (condition). */

@@ -2,6 +2,7 @@
 """doc/porting.md's tables of what a kernel supplies: each function of the headers, and examples that exist."""
 
 import re
+import subprocess
 
 import pytest
 
@@ -65,3 +66,29 @@ def test_a_function_that_is_gone_is_caught():
     assert defines("port/serial/trace.c", "gt_port_peek")
     assert not defines("port/serial/trace.c", "gt_port_peek_twice")
     assert not defines("port/serial/trace.c", "gt_kernel_switch")  # called there, defined elsewhere
+
+
+# What is needed behind the place where interrupts are switched off stays where it is.
+LOCK = """
+#include "core/record/latency.h"
+
+uint64_t take(uint64_t *word, uint64_t a, uint64_t b)
+{
+	uint64_t c = word[1], d = word[2];
+
+	GT_LATENCY_IRQS_OFF(a);
+	*word = c;
+	return a + b + d;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_place_where_interrupts_are_switched_takes_no_register_of_its_function(compiler, tmp_path):
+    (tmp_path / "lock.c").write_text(LOCK)
+    subprocess.run([compiler, "-std=gnu11", "-O2", "-ffreestanding", "-mno-red-zone", "-mgeneral-regs-only", "-DGT_KERNEL",
+                    "-fno-omit-frame-pointer", "-I", tree.ROOT, "-I", tree.ROOT / "include", "-Wall", "-Wextra", "-Werror",
+                    "-c", "lock.c"], cwd=tmp_path, check=True)
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "lock.o"], cwd=tmp_path, check=True, text=True,
+                             capture_output=True).stdout
+    assert set(re.findall(r"push\s+(%\w+)", listing)) <= {"%rbp"}, listing
