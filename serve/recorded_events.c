@@ -21,9 +21,26 @@ static int compare_numbers(const void *a, const void *b)
 	return one->number < other->number ? -1 : one->number > other->number;
 }
 
-static bool is_same(const struct gt_event_format *one, const struct gt_event_format *other)
+/* How many before it have its name, but other fields: a kernel's probe came anew with other arguments. */
+static uint32_t count_namesakes(const struct gt_recorded_events *events, uint32_t index)
 {
-	return strcmp(one->name, other->name) == 0 && strcmp(one->system, other->system) == 0;
+	const struct gt_event_format *const format = &events->formats[index];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < index; i++)
+		count += strcmp(events->formats[i].name, format->name) == 0 &&
+			 strcmp(events->formats[i].system, format->system) == 0;
+	return count;
+}
+
+/* The second of a name has the directory NAME.2. */
+static int make_path(char **path, const struct gt_event_format *format, uint32_t namesakes,
+		     const char *file)
+{
+	return namesakes == 0
+		       ? asprintf(path, "events/%s/%s/%s", format->system, format->name, file)
+		       : asprintf(path, "events/%s/%s.%u/%s", format->system, format->name,
+				  namesakes + 1, file);
 }
 
 static bool add_row(struct gt_recorded_events *events, enum gt_control_event_file which,
@@ -35,8 +52,8 @@ static bool add_row(struct gt_recorded_events *events, enum gt_control_event_fil
 	const uint32_t row = events->group.count;
 	int bytes = which == GT_EVENT_SYSTEM_ENABLE
 			    ? asprintf(&events->paths[row], "events/%s/enable", format->system)
-			    : asprintf(&events->paths[row], "events/%s/%s/%s", format->system,
-				       format->name, names[which]);
+			    : make_path(&events->paths[row], format,
+					count_namesakes(events, (uint32_t)index), names[which]);
 
 	if (bytes < 0) {
 		events->paths[row] = NULL;
@@ -100,7 +117,9 @@ int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recordi
 	for (uint32_t i = 0; gt_recording_event_at(recording, i, &format) == 0; i++) {
 		if (format.number & GRAFTRACE_VALUES)
 			continue;
-		for (k = 0; k < events->count && !is_same(&events->formats[k], &format); k++)
+		for (k = 0;
+		     k < events->count && !gt_event_is_same_format(&events->formats[k], &format);
+		     k++)
 			;
 		if (k == events->count)
 			events->formats[events->count++] = format;

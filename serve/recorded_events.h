@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The events with fields of a recording, each once, however many places (and numbers) it has. Unchanged
- * between init and fini: any thread may ask, without a lock. */
+/* The events with fields of a recording, each once, however many places (and numbers) it has; one of the same name with
+ * other fields is another. Unchanged between init and fini: any thread may ask, without a lock. */
 #ifndef GT_SERVE_RECORDED_EVENTS_H
 #define GT_SERVE_RECORDED_EVENTS_H
 

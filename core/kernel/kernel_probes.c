@@ -234,30 +234,13 @@ static void make_format(struct kept_format *kept, const struct gt_arena_probe *p
 	}
 }
 
-static bool is_same_field(const struct gt_event_field *a, const struct gt_event_field *b)
-{
-	return gt_string_is(a->name, b->name) && gt_string_is(a->type, b->type) &&
-	       a->show == b->show && a->count == b->count;
-}
-
-static bool is_same_format(const struct gt_event_format *a, const struct gt_event_format *b)
-{
-	if (!gt_string_is(a->system, b->system) || !gt_string_is(a->name, b->name) ||
-	    a->field_count != b->field_count)
-		return false;
-	for (uint32_t i = 0; i < a->field_count; i++)
-		if (!is_same_field(&a->fields[i], &b->fields[i]))
-			return false;
-	return true;
-}
-
 /* One that was removed and is the same; false: there is none. */
 static bool find_removed(const struct gt_arena_control *control,
 			 const struct gt_event_format *format, uint32_t *index)
 {
 	for (*index = 0; *index < gt_arena_later_count(control); ++*index)
 		if (!control->later[*index].is_there &&
-		    is_same_format(control->ring->later[*index], format))
+		    gt_event_is_same_format(control->ring->later[*index], format))
 			return true;
 	return false;
 }
@@ -390,9 +373,9 @@ static int add(struct gt_arena_control *control, struct gt_arena_probe *probe,
 	probe->fetch->event = control->ring->later_first + probe->event;
 	control->recorded[control->probe_count] = &probe->recorded;
 	control->probes[control->probe_count++] = probe;
-	if (control->later[probe->event].on || gt_arena_probe_acts(control, probe->event))
-		result = gt_arena_events_patch(control, message);
-	return result;
+	gt_arena_probes_patch(
+		control); /* its event may be on: another's, whose rules are as they were */
+	return 0;
 }
 
 /* The lists, when the first probe comes. */

@@ -8,6 +8,7 @@
 #include "core/trace/decode.h"
 #include "core/trace/glob.h"
 #include "core/trace/message.h"
+#include "core/trace/strings.h"
 #include "core/trace/target.h"
 
 bool gt_event_word_matches(const char *word, const char *system, const char *name)
@@ -25,6 +26,23 @@ bool gt_event_word_matches(const char *word, const char *system, const char *nam
 	part[colon] = 0;
 	return (!*part || gt_glob_match(part, system)) &&
 	       (!word[colon + 1] || gt_glob_match(word + colon + 1, name));
+}
+
+static bool is_same_field(const struct gt_event_field *a, const struct gt_event_field *b)
+{
+	return gt_string_is(a->name, b->name) && gt_string_is(a->type, b->type) &&
+	       a->show == b->show && a->count == b->count;
+}
+
+bool gt_event_is_same_format(const struct gt_event_format *a, const struct gt_event_format *b)
+{
+	if (!gt_string_is(a->system, b->system) || !gt_string_is(a->name, b->name) ||
+	    a->field_count != b->field_count)
+		return false;
+	for (uint32_t i = 0; i < a->field_count; i++)
+		if (!is_same_field(&a->fields[i], &b->fields[i]))
+			return false;
+	return true;
 }
 
 static size_t length_of(const char *text)

@@ -70,6 +70,9 @@ struct gt_event_value {
 	const char *text; /* in the record */
 };
 
+/* Whether the two have one name, and fields of the same names and types in the same order. */
+bool gt_event_is_same_format(const struct gt_event_format *a, const struct gt_event_format *b);
+
 /* Whether one word of a list names the event: "system:name", each a glob, or a system or a name
  * alone; an empty part is any. */
 bool gt_event_word_matches(const char *word, const char *system, const char *name);

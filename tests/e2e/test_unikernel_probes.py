@@ -205,6 +205,19 @@ def test_what_is_recorded_cannot_be_removed(plain):
     assert put(plain, "kprobe_events", "-:busy", "POST")[0] == 404
 
 
+def test_a_probe_joins_an_event_that_is_on(plain):
+    expect(plain, "kprobe_events", "p:either strlen who=$comm")
+    expect(plain, "events/kprobes/either/trigger", "hist:keys=who")
+    expect(plain, "events/kprobes/either/enable", "1")
+    expect(plain, "kprobe_events", "p:either serve who=$comm", "POST")
+    visit(plain, 5)
+    expect(plain, "events/kprobes/either/enable", "0")
+    expect(plain, "events/kprobes/either/trigger", "!hist:keys=who", "POST")
+    texts = [text for _, text in texts_of(plain, "either")]
+    assert sum(text.startswith("(serve+0x0/") for text in texts) == 5
+    assert sum(text.startswith("(strlen+0x0/") for text in texts) >= 5
+
+
 def test_filters_triggers_and_histograms_of_a_probe(plain):
     expect(plain, "kprobe_events", "r:sizes read size=$retval:s64\np:begins serve")
     expect(plain, "events/kprobes/sizes/filter", "size > 1000000")
@@ -239,6 +252,42 @@ def test_a_recording_has_probes_that_came_while_it_ran(plain, tmp_path):
     late = re.findall(r"late: \(serve\+0x0/0x[0-9a-f]+\) line=\w+\+0x[0-9a-f]+/0x[0-9a-f]+", text)
     assert len(late) == hits["late"][0] >= 5
     assert len(re.findall(r"result: \(\w+\+0x[0-9a-f]+/0x[0-9a-f]+ <- read\) n=\d+", text)) == hits["result"][0]
+
+
+def test_trace_cmd_and_a_pipe_give_probes(plain, tmp_path):
+    expect(plain, "kprobe_events", "p:text strlen who=%di")  # one of that name, which is removed
+    recorder = Recorder(plain, tmp_path / "r.data").drains()
+    expect(plain, "kprobe_events", "p:text strlen s=+0($arg1):string who=$comm bytes=+0(%di):u8[2] bad=@0:x64 "
+                                   "low=%di:b4@0/8\nr:size strlen n=$retval:s64 half=$retval:x32\n")
+    expect(plain, "events/kprobes/enable", "1")
+    visit(plain, 10)
+    expect(plain, "events/kprobes/enable", "0")
+    hits = hits_of(plain)
+    recorder.end().loses_nothing()
+    dat = tmp_path / "trace.dat"
+    subprocess.run([GRAFTRACE, "export", "--to", "trace.dat", "-o", dat, recorder.path], check=True, timeout=60)
+
+    def fields_of(text):
+        """Of each event in their order: as trace and show print them, and as libtraceevent does, to which a number that
+        could not be read is 0."""
+        texts = re.findall(r' text: +\([^)]+\) s="(.*?)" who="(\w+)" bytes=\{?(\d+)[, ](\d+)\}? '
+                           r"bad=(\(fault\)|0x0) low=(\d+)", text, re.S)
+        return ([(re.sub(r"[^ -~]", "?", string), *numbers, low) for string, *numbers, _, low in texts],
+                re.findall(r" size: +\([^)]+ <- [^)]+\) n=(\d+) half=(0x\w+)", text))
+
+    def output_of(*command):
+        return subprocess.run(command, check=True, capture_output=True, timeout=60).stdout.decode("latin-1")
+
+    shown = fields_of(output_of(GRAFTRACE, "show", recorder.path))
+    assert [len(events) for events in shown] == [hits["text"][0], hits["size"][0]] and len(shown[0]) >= 10
+    assert fields_of(output_of("trace-cmd", "report", "-i", dat)) == shown
+    expect(plain, "events/kprobes/enable", "1")
+    visit(plain, 10)
+    expect(plain, "events/kprobes/enable", "0")
+    now = hits_of(plain)
+    piped = fields_of(ftrace(plain, "trace_pipe").decode("latin-1"))
+    assert [len(events) for events in piped] == [now[name][0] - hits[name][0] for name in ("text", "size")]
+    assert not lines_of(read(plain, "trace"))  # all of it was taken out
 
 
 def test_a_probe_at_each_function_at_once(plain):
