@@ -159,6 +159,7 @@ static int take_line(struct gt_control_handle *handle, const char *line, size_t 
 	const struct gt_control_ops *ops = handle->target->ops;
 	struct gt_probe_definition probe;
 	struct gt_probe_error unfit = { "", 0 };
+	const bool is_kernel = handle->target->kind == GT_CONTROL_KERNEL;
 	int error;
 
 	if (line[0] == '-') {
@@ -171,10 +172,11 @@ static int take_line(struct gt_control_handle *handle, const char *line, size_t 
 	} else if (!has_probes(handle->target)) {
 		error = REFUSE(message, GT_ENOTSUP, "there are no probes here");
 	} else {
+		handle->bad_in = is_kernel ? "trace_kprobe" : "trace_uprobe"; /* as Linux says it */
 		error = ops->probe_set(handle->target, line, bytes,
-				       handle->target->kind == GT_CONTROL_KERNEL ? GT_PROBES_KERNEL
-				       : handle->file->argument != 0		 ? GT_PROBES_PROGRAM
-										 : GT_PROBES_ANY,
+				       is_kernel		     ? GT_PROBES_KERNEL
+				       : handle->file->argument != 0 ? GT_PROBES_PROGRAM
+								     : GT_PROBES_ANY,
 				       &unfit, message);
 	}
 	handle->bad_at = at + unfit.at;

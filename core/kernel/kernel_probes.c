@@ -86,7 +86,7 @@ static int find_place(const struct gt_arena_control *control, struct gt_arena_pr
 		return refuse(error, GT_EINVAL, gt_probe_error_address, definition->place_at,
 			      message);
 	if (definition->returns && offset != 0)
-		return refuse(error, GT_EINVAL, gt_probe_error_return, definition->offset_at,
+		return refuse(error, GT_EINVAL, gt_probe_error_return, definition->place_at,
 			      message);
 	if (offset != 0) {
 		refuse(error, GT_ENOTSUP, gt_probe_error_register, definition->offset_at, message);

@@ -335,6 +335,16 @@ static bool is_same_argument(const struct gt_probe_argument *a, const struct gt_
 	       a->fetch.is_signed == b->fetch.is_signed && a->show == b->show;
 }
 
+/* Where the argument begins in the text, with its name. */
+static size_t argument_at(const struct gt_probe_argument *argument, const char *text)
+{
+	const char *at = argument->text;
+
+	while (at > text && !is_blank(at[-1]))
+		at--;
+	return (size_t)(at - text);
+}
+
 int gt_probe_compare(const struct gt_probe_definition *known,
 		     const struct gt_probe_definition *added, bool at, const char *text,
 		     struct gt_probe_error *error)
@@ -346,12 +356,14 @@ int gt_probe_compare(const struct gt_probe_definition *known,
 		*error = (struct gt_probe_error){ gt_probe_error_type, 0 };
 		return GT_EINVAL;
 	}
+	if (known->argument_count < added->argument_count)
+		error->at = argument_at(&added->arguments[known->argument_count], text);
 	if (known->argument_count != added->argument_count)
 		return GT_EINVAL;
 	for (uint32_t i = 0; i < known->argument_count; i++) {
 		const struct gt_probe_argument *a = &known->arguments[i], *b = &added->arguments[i];
 
-		error->at = (size_t)(b->text - text);
+		error->at = argument_at(b, text);
 		if (!is_same_argument(a, b))
 			return GT_EINVAL;
 		same &= is_same((struct gt_span){ a->text, a->text_bytes },

@@ -69,6 +69,7 @@ static void set_stack(struct graftrace_probe_argument *fetch, uint64_t word)
 
 static int take_variable(struct fetch *work, struct gt_span name)
 {
+	static const char bad_variable[] = "Invalid $-variable specified";
 	struct graftrace_probe_argument *fetch = &work->argument->fetch;
 	struct gt_probe_parser *parser = work->parser;
 	uint64_t number;
@@ -84,7 +85,9 @@ static int take_variable(struct fetch *work, struct gt_span name)
 		return 0;
 	}
 	if (begins(name, "stack")) {
-		if (!take_number(skip(name, 5), &number) || number >= 16384 / 8)
+		if (!take_number(skip(name, 5), &number))
+			return fail(parser, name.at - 1, bad_variable);
+		if (number >= 16384 / 8)
 			return fail(parser, name.at - 1, "Invalid stack number");
 		set_stack(fetch, number);
 		return 0;
@@ -95,17 +98,17 @@ static int take_variable(struct fetch *work, struct gt_span name)
 		return 0;
 	}
 	if (begins(name, "arg")) {
-		if (!take_number(skip(name, 3), &number) || number == 0 || number > 64)
+		if (parser->probe->returns || !take_number(skip(name, 3), &number))
+			return fail(parser, name.at - 1, bad_variable);
+		if (number == 0 || number > 64)
 			return fail(parser, name.at - 1, "Invalid argument number");
-		if (parser->probe->returns)
-			return fail(parser, name.at - 1, "Invalid $-valiable specified");
 		if (number <= 6)
 			set_register(fetch, argument_registers[number - 1]);
 		else /* behind the return address */
 			set_stack(fetch, number - 6);
 		return 0;
 	}
-	return fail(parser, name.at - 1, "Invalid $-valiable specified");
+	return fail(parser, name.at - 1, bad_variable);
 }
 
 static int take_register(struct fetch *work, struct gt_span name)
@@ -346,7 +349,8 @@ static int take_type(struct fetch *work, struct gt_span type)
 
 	if (error != 0)
 		return error;
-	if (type.bytes > 1 && type.at[0] == 'b' && is_digit(type.at[1])) {
+	if (type.bytes > 1 && type.at[0] == 'b' && is_digit(type.at[1]) &&
+	    find(type, '/') != type.bytes) {
 		if (!take_bit_field(type, fetch))
 			return fail(work->parser, type.at, "Invalid bitfield");
 		argument->show = GT_SHOW_DECIMAL;

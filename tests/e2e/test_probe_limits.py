@@ -285,7 +285,7 @@ def test_sizes_that_are_wrong_are_refused(compile, mount):
                            ("+0(%di):b0@0/32", "Invalid bitfield"), ("+0(%di):b33@0/32", "Invalid bitfield"),
                            ("+0(%di):b-1@0/32", "Unknown type"), ("+0(%di):string[65]", "Array number is too big"),
                            ("+99999999999999999999(%di)", "Invalid dereference offset"),
-                           ("$stack-1", "Invalid stack number"), ("$stack99999", "Invalid stack number"),
+                           ("$stack-1", "Invalid $-variable"), ("$stack99999", "Invalid stack number"),
                            ("$arg0", "Invalid argument number"), ("+0(" * 20 + "%di" + ")" * 20, "nested")):
         with pytest.raises(OSError) as error:
             mount.add(f"p:my/bad handle {argument}")

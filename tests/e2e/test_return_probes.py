@@ -150,7 +150,7 @@ def test_what_an_exception_leaves_has_not_returned(compile, graftrace):
 
 def test_what_cannot_be_met_is_said(program, graftrace):
     for probe, words in (("work+4%return", "%return wants a function alone"),
-                         ("leaf%return $arg1", "Invalid $-valiable specified"),
+                         ("leaf%return $arg1", "Invalid $-variable specified"),
                          ("leaf $retval", "$retval is not available on probe"),
                          ("handler%return $retval", "the function returns nothing"),
                          ("r:a/b {program}:leaf%returns", "Invalid probed address suffix")):

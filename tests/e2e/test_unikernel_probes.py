@@ -165,8 +165,8 @@ def test_what_cannot_be_read_is_said_to_be_so(plain):
     ("p:x nosuch", "Invalid probed address or symbol", "nosuch"),
     ("p:x 0x10", "Invalid probed address or symbol", "0x10"),
     ("p:x read+0x100000", "Invalid probed address or symbol", "read"),
-    ("r:x read+4", "Retprobe address must be an function entry", "+4"),
-    ("p:x read $argh", "Invalid argument number", "$argh"),
+    ("r:x read+4", "Retprobe address must be an function entry", "read+4"),
+    ("p:x read $argh", "Invalid $-variable specified", "$argh"),
     ("p:x read %nowhere", "Invalid register name", "%nowhere"),
     ("p:x read $retval", "$retval is not available on probe", "$retval"),
     ("p4:x read", "Maxactive is only for function exit", "4:x"),
@@ -177,14 +177,14 @@ def test_what_cannot_be_read_is_said_to_be_so(plain):
     ("p:sched/sched_switch read", "Given group/event name is already used by another event", "p:"),
     ("p:there read", "There is already the exact same probe event", "p:"),
     ("r:there read", "Probe type is different from existing probe", "r:"),
-    ("p:there serve %di", "Argument type or name is different from existing probe", "serve"),
+    ("p:there serve %di", "Argument type or name is different from existing probe", "%di"),
 ])
 def test_errors_stand_in_the_log_with_a_caret(plain, line, error, at):
     expect(plain, "kprobe_events", "p:there read", "POST")
     expect(plain, "error_log", "")
     status, words = put(plain, "kprobe_events", line, "POST")
     assert status != 204 and error in words
-    log = re.search(r"kprobe_events: error: (.*)\n  Command: (.*)\n(.*)\^\n", read(plain, "error_log"))
+    log = re.search(r"trace_kprobe: error: (.*)\n  Command: (.*)\n(.*)\^\n", read(plain, "error_log"))
     assert log and log[1] == error and log[2] == line, read(plain, "error_log")
     assert line[len(log[3]) - len("  Command: "):].startswith(at)
     assert read(plain, "kprobe_events") == "p:kprobes/there read\n"
