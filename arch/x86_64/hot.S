@@ -15,14 +15,19 @@
  *     are aligned to their size, so a place behind the last word lies where the next one's header
  *     would. A nested writer may have opened another sub-buffer, or none, or changed the tracer: a
  *     place of ours stays ours, and the cursor of a tracer that is not the chosen one is 0.
- *  B. a frame is reserved by one instruction (xadd to TOP) while its slot is ~0 ("in flight"), the slot
- *     is stored last of its fields that matter. Which frame it is, that instruction alone says: TOP is not
- *     read again, for by then it may be that of a fork's child (W), where no frame in flight counts.
- *     Popping moves TOP first, then stores ~0: a top that is ~0 is a push, whose record is there. A nested
- *     entry stands on it as on any other, since every slot lies below ~0; the slow half passes over it, or
- *     takes it off with the frame beneath it.
+ *  B. a frame is reserved by one instruction (xadd to TOP) while its slot is GT_SLOT_UNSET ("in flight"),
+ *     the slot is stored last of its fields that matter. Which frame it is, that instruction alone says: TOP
+ *     is not read again, for by then it may be that of a fork's child (W), where no frame in flight counts.
+ *     Popping moves TOP first, then stores GT_SLOT_UNSET: a top that is it is a push, whose record is there.
+ *     A program's nested entry above it takes the slow half, since no slot lies below 0: what runs there may
+ *     be another stack, whose slots the floor does not tell from this one's. A kernel's stands on it as on
+ *     any other. The slow half passes over it, or takes it off with the frame beneath it.
  *  C. nested calls leave TOP as they found it and never move a frame array under a running context but
  *     twice, when it outgrows its first and its second one (then the slow path of the return repairs it).
+ *     A handler that goes on in another coroutine, by edited registers or by stacks that it switches itself,
+ *     keeps neither this nor LIFO: then the push or the pop is of a frame of whichever context runs.
+ *     Arrays have margins (GT_MARGIN_FRAMES) for what that moves TOP beyond them, and the slow half, which
+ *     is next, as a margin's frames are unset, puts it back.
  *  W. a handler may fork, and the child, whose block fork has wiped, returns from it to the middle of a
  *     straight line. No mode and no owner lead the next call to the slow path; the one that goes on must not
  *     fault. A wiped cursor is no place (A). Frames are reached from TOP by addresses relative to the
@@ -502,7 +507,7 @@ exit_goes_on:
 exit_pop:
 	mov T(GT_THREAD_TOP), %rdx
 	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
-	movq $-1, F(GT_FRAME_SLOT, %rdx)
+	movq $GT_SLOT_UNSET, F(GT_FRAME_SLOT, %rdx)
 #ifdef GT_KERNEL
 	cmp T(GT_THREAD_GATE_TOP), %rdx
 	je exit_lower_gate

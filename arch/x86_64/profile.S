@@ -133,7 +133,7 @@ exit_profile_count:				/* rax = now, rsi = then, rcx = numbers, rdi = frame */
 exit_profile_goes_on:
 	mov F(GT_FRAME_CHILDREN, %rdi), %rsi
 	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
-	movq $-1, F(GT_FRAME_SLOT, %rdi)
+	movq $GT_SLOT_UNSET, F(GT_FRAME_SLOT, %rdi)
 	add %rax, F(GT_FRAME_CHILDREN - GT_FRAME_BYTES, %rdi)
 	add %rax, GT_PROFILE_TICKS(%rcx)	/* D */
 	mov %rax, %rdi

@@ -28,6 +28,8 @@
 #define GROWN_BYTES  (64 * GRANULE)
 #define JOINED_BYTES (256 * GRANULE)
 #define MANY_FRAMES  (1024 * 1024u)
+/* How far apart coroutines' windows may be with a mirror between them. */
+#define BETWEEN_BYTES (4096 * GRANULE)
 /* Of drop_overlaid(): how far below a stack's first call those of an earlier one may lie, and where that
  * may have been left. */
 #define OVERLAID_BYTES 1024
@@ -87,8 +89,10 @@ static void unlock_buckets(uint32_t one, uint32_t other)
 
 void gt_context_init(struct gt_context *context, uint32_t number)
 {
-	context->frames = context->small;
-	context->capacity = sizeof(context->small) / sizeof(context->small[0]);
+	const uint32_t all = sizeof(context->small) / sizeof(context->small[0]);
+
+	context->frames = context->small + GT_MARGIN_FRAMES;
+	context->capacity = all - 2 * GT_MARGIN_FRAMES;
 	context->top = context->frames;
 	context->number = number;
 	context->writer = 0;
@@ -106,8 +110,8 @@ void gt_context_init(struct gt_context *context, uint32_t number)
 	context->next = NULL;
 	context->listed = 0;
 	context->outgrown = NULL;
-	for (uint32_t i = 0; i < context->capacity; i++)
-		context->small[i].slot = GT_SLOT_NONE;
+	for (uint32_t i = 0; i < all; i++)
+		context->small[i].slot = GT_FRAME_UNSET;
 	context->frames[0].slot = 0;
 }
 
@@ -122,11 +126,24 @@ static uint32_t bucket_of(uint64_t address)
 	return (address >> 16) * 0x9e3779b97f4a7c15ull >> (64 - BUCKETS_SHIFT);
 }
 
-/* By which address a suspended context is found. It may change while the context is listed: a push
- * that a signal interrupted stores its slot whenever it goes on. So the bucket is noted. */
+/* Never written, popped, or being pushed. */
+static bool is_unset(const struct gt_frame *frame)
+{
+	return frame->slot == GT_SLOT_NONE || frame->slot == 0;
+}
+
+/* By which address a suspended context is found: near the slot of the innermost call that has one, or
+ * near the sentinel's. It may change while the context is listed: a push that a signal interrupted
+ * stores its slot whenever it goes on. So the bucket is noted. */
 static uint64_t key_of(const struct gt_context *context)
 {
-	return context->saved_sp != 0 ? context->saved_sp : context->top->slot;
+	const struct gt_frame *frame = context->top;
+
+	if (context->saved_sp != 0)
+		return context->saved_sp;
+	while (frame != context->frames && is_unset(frame))
+		frame--;
+	return frame == context->frames && !is_unset(frame) ? frame->slot - 8 : frame->slot;
 }
 
 static void put_in(struct gt_context *context)
@@ -195,12 +212,6 @@ static void suspend(struct gt_context *context)
 		context->running = 0; /* a thread's own stack: found by its bounds */
 	else
 		put_in(context);
-}
-
-/* Never written, popped, or being pushed. */
-static bool is_unset(const struct gt_frame *frame)
-{
-	return frame->slot == GT_SLOT_NONE || frame->slot == 0;
 }
 
 /* Its stack may be gone: the port looks. */
@@ -323,7 +334,7 @@ static void drop_overlaid(uint32_t bucket, uint64_t sp)
 		context = dropped;
 		dropped = context->next;
 		for (; !is_empty(context); context->top--)
-			context->top->slot = GT_SLOT_NONE;
+			context->top->slot = GT_FRAME_UNSET;
 		give_back(context);
 	}
 }
@@ -349,8 +360,9 @@ static struct gt_context *new_context(uint64_t sp)
 	/* what it has grown to stays with it: no frame there is taken */
 	struct gt_frame *frames = context->frames, *outgrown = context->outgrown;
 	uint32_t capacity = context->capacity;
+	bool small = gt_frames_are_small(context);
 	gt_context_init(context, number);
-	if (frames != context->small) {
+	if (!small) {
 		context->frames = context->top = frames;
 		context->capacity = capacity;
 		context->outgrown = outgrown;
@@ -507,7 +519,7 @@ static void take_off(struct gt_thread *thread, struct gt_frame *to)
 			if (gt_frame_flags(frame) & GT_FRAME_TRIGGER)
 				gt_trigger_returned(thread, frame);
 			gt_profile_leave(thread, frame); /* as a return at this moment */
-			frame->slot = GT_SLOT_NONE;
+			frame->slot = GT_FRAME_UNSET;
 		}
 		gt_thread_set_top(thread, frame - 1);
 	}
@@ -552,9 +564,23 @@ void gt_frames_drop_in_flight(struct gt_thread *thread)
 struct gt_frame *gt_frames_settled(const struct gt_thread *thread)
 {
 	struct gt_frame *frame = gt_thread_top(thread);
-	while (frame != thread->context->frames && is_unset(frame))
+	while (frame > thread->context->frames && is_unset(frame))
 		frame--;
-	return frame;
+	return frame < thread->context->frames ? thread->context->frames : frame;
+}
+
+void gt_frames_keep_within(struct gt_thread *thread)
+{
+	const struct gt_context *context = thread->context;
+	struct gt_frame *top = gt_thread_top(thread);
+
+	if (IS_KERNEL || (uint64_t)(top - context->frames) < context->capacity)
+		return;
+	gt_thread_set_top(thread, top < context->frames ? context->frames
+							: context->frames + context->capacity - 1);
+	for (uint32_t i = 1; i <= GT_MARGIN_FRAMES; i++) /* pushed there meanwhile */
+		(context->frames - i)->slot = GT_FRAME_UNSET;
+	thread->resume |= GT_RESUME_MISSED;
 }
 
 /* Frames in flight have no slot: each is one of a straight line that a signal interrupted, with its handler's
@@ -594,6 +620,42 @@ static bool open_some(uint64_t slot, uint64_t *low, uint64_t *high)
 	*low = own;
 	*high = own + GRANULE;
 	return gt_port_mirror_open(*low, *high);
+}
+
+/*
+ * A coroutine that a handler takes away in its straight line may go on with another context's floor, or push
+ * its call on those of a stack further down: then whatever lies between that floor and a slot further up
+ * seems to have a mirror. So between coroutines' windows there is one, too, unless they lie far apart. An
+ * alternate signal stack is none of theirs.
+ */
+static void open_between(const struct gt_context *context, uint64_t slot)
+{
+	static uint64_t all_low, all_high; /* of the windows so far; guarded by the port's lock */
+	const uint64_t low = context->win_low, high = context->win_high;
+	uint64_t gap_low = 0, gap_high = 0, signal_low, signal_high;
+
+	if (context->known || context->bounded || slot < low || slot >= high ||
+	    (gt_port_alternate_stack(&signal_low, &signal_high) && slot >= signal_low &&
+	     slot < signal_high))
+		return;
+	gt_port_lock();
+	if (low > all_high) {
+		gap_low = all_high;
+		gap_high = low;
+	} else if (high < all_low) {
+		gap_low = high;
+		gap_high = all_low;
+	}
+	if (gap_high - gap_low > BETWEEN_BYTES) {
+		all_low = low;
+		all_high = high;
+		gap_low = gap_high;
+	}
+	all_low = low < all_low ? low : all_low;
+	all_high = high > all_high ? high : all_high;
+	gt_port_unlock();
+	if (gap_low != gap_high)
+		gt_port_mirror_open(gap_low, gap_high);
 }
 
 /* Makes [.., slot] of the running context's stack have a mirror. Windows grow by doubling, and have
@@ -647,7 +709,7 @@ static bool stays(const struct gt_thread *thread, uint64_t sp, bool entering)
 	if (sp < top->slot)
 		return sp + JUMP_BYTES >= context->low;
 	/* Above the innermost call: an unwinding if outer calls are still above it … */
-	if (sp <= context->frames[1].slot)
+	if (is_unset(context->frames + 1) || sp <= context->frames[1].slot)
 		return true;
 	/* … or if the stack is a little less deep than ever before. */
 	return entering && sp < context->high + 512;
@@ -711,6 +773,7 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 		unwind(thread, slot, entering);
 		return;
 	}
+	gt_frames_keep_within(thread);
 	if (thread->verify)
 		check_slots(thread);
 	if (!stays(thread, slot, entering)) {
@@ -732,8 +795,10 @@ void gt_frames_resolve(struct gt_thread *thread, uint64_t slot, bool entering)
 		if (slot >= context->high)
 			context->high = slot + 8;
 	}
-	if (slot < context->win_low || slot >= context->win_high)
+	if (slot < context->win_low || slot >= context->win_high) {
 		open_window(thread, slot);
+		open_between(context, slot);
+	}
 	/* the sentinel lets the next outermost call at about this depth take the straight line */
 	if (context->frames[0].slot <= slot && slot < context->win_high) {
 		context->frames[0].slot = slot + 8;
@@ -747,6 +812,7 @@ void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp, uint
 		      uint64_t high)
 {
 	bool elsewhere = true; /* where no call of the stack was left */
+	gt_frames_keep_within(thread);
 	bool within = sp >= low && sp <= high && !(left >= low && left <= high) &&
 		      low >= thread->base->low && high < thread->base->high;
 	struct gt_context *to = find_suspended(sp, false, true);
@@ -775,21 +841,22 @@ bool gt_frames_room(struct gt_thread *thread)
 	if (gt_thread_top(thread) < context->frames + context->capacity - 1)
 		return true;
 	/* a kernel's stacks have all their frames from the start */
-	if (context->frames != context->small &&
+	if (!gt_frames_are_small(context) &&
 	    (thread->pid == 0 || context->capacity > GT_SOME_FRAMES))
 		return false;
 	/* Twice at most: to an array for what most threads need, then to a place that grows by
 	 * being touched. */
-	bool first = context->frames == context->small;
+	bool first = gt_frames_are_small(context);
 	uint32_t capacity = first ? GT_SOME_FRAMES : MANY_FRAMES;
 	struct gt_frame *grown = NULL;
 	while (grown == NULL && capacity > context->capacity) {
-		grown = gt_port_allocate(capacity * sizeof(*grown));
+		grown = gt_port_allocate(gt_frames_bytes(capacity));
 		if (grown == NULL)
 			capacity /= 2;
 	}
 	if (grown == NULL)
 		return false;
+	grown += GT_MARGIN_FRAMES;
 	for (uint32_t i = 0; i < context->capacity; i++)
 		grown[i] = context->frames[i];
 	uint64_t depth = gt_frames_depth(thread);
@@ -807,7 +874,7 @@ void gt_frames_pop(struct gt_thread *thread)
 {
 	struct gt_frame *top = gt_thread_top(thread);
 	uint32_t flags = gt_frame_flags(top);
-	top->slot = GT_SLOT_NONE;
+	top->slot = GT_FRAME_UNSET;
 	gt_thread_set_top(thread, --top);
 	struct gt_context *previous = thread->context->previous;
 	if (!(flags & GT_FRAME_BOTTOM) || top != thread->context->frames || previous == NULL)

@@ -66,6 +66,13 @@
 #define GT_FRAME_CHILDREN 24
 #define GT_FRAME_BYTES	  32
 #define GT_FRAME_SHIFT	  5
+/* The slot of a frame that is none, or not yet (in flight). In programs no call lies below it, so none
+ * takes the straight line above such a frame: its slow half looks what runs (frames.c). */
+#ifdef GT_KERNEL
+#define GT_SLOT_UNSET -1
+#else
+#define GT_SLOT_UNSET 0
+#endif
 
 /* Flags in the low byte of a frame's epoch: any of them, as an epoch that is not the running one,
  * takes a return off the straight line. */

@@ -63,6 +63,8 @@ static inline bool gt_frame_is_hidden(const struct gt_frame *frame)
 }
 
 #define GT_SLOT_NONE (~0ull)
+/* gt_frame.slot of one that is none, or in flight */
+#define GT_FRAME_UNSET ((uint64_t)GT_SLOT_UNSET)
 
 /* Whether stack traces show it. */
 static inline bool gt_frame_is_in_stack(const struct gt_frame *frame)
@@ -71,6 +73,12 @@ static inline bool gt_frame_is_in_stack(const struct gt_frame *frame)
 }
 
 #define GT_SOME_FRAMES 1024u /* that fit into a context's second array */
+
+/* Frames on either side of a program's array. A handler may go on in another coroutine, which no switch
+ * tells of, between the looks of a straight line at its frame and the push or the pop of one: that is then
+ * another context's. So an array's top may be outside of it, by as many as were interrupted there one
+ * after the other, until the next call, which the slow half puts right. */
+#define GT_MARGIN_FRAMES 8u
 
 /* What owns a call stack: a thread's own stack, a coroutine's, a signal stack. frames[0] is a
  * sentinel whose slot is above every other. */
@@ -112,7 +120,8 @@ struct gt_context {
 	uint8_t records;  /* an interrupt recorded something when it came last */
 	uint32_t said_at; /* it was told of when it came: the cursor behind that, low half */
 	union {
-		struct gt_frame small[24]; /* programs: frames until it needs more */
+		/* programs: frames until it needs more */
+		struct gt_frame small[GT_MARGIN_FRAMES + 24 + GT_MARGIN_FRAMES];
 		uint64_t gate_top; /* kernels: the block's, while an interrupt's context runs */
 	};
 };
@@ -386,6 +395,22 @@ void gt_frames_switch(struct gt_thread *thread, uint64_t left, uint64_t sp, uint
 		      uint64_t high);
 /* Is the innermost call one of set_graph_notrace? */
 bool gt_frames_below_notrace(const struct gt_thread *thread);
+/* The top is one of the running context's frames again (GT_MARGIN_FRAMES). Whatever looks at frames begins
+ * with it. */
+void gt_frames_keep_within(struct gt_thread *thread);
+/* Where the memory of an array of frames begins, and how much it is. */
+static inline void *gt_frames_memory(struct gt_frame *frames)
+{
+	return frames - GT_MARGIN_FRAMES;
+}
+static inline uint64_t gt_frames_bytes(uint32_t capacity)
+{
+	return (2 * GT_MARGIN_FRAMES + (uint64_t)capacity) * sizeof(struct gt_frame);
+}
+static inline bool gt_frames_are_small(const struct gt_context *context)
+{
+	return context->frames == context->small + GT_MARGIN_FRAMES;
+}
 /* Room for one more frame: true, or false at the limit. */
 bool gt_frames_room(struct gt_thread *thread);
 /* Finds the frame of `slot` for a return, switching context where it is not the running one's;

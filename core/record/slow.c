@@ -357,7 +357,7 @@ static uint32_t make_way(struct gt_thread *thread, uint64_t slot, bool stub)
 	record_return(thread, old);
 	if (flags & GT_FRAME_TRIGGER)
 		gt_trigger_returned(thread, old);
-	old->slot = GT_SLOT_NONE;
+	old->slot = GT_FRAME_UNSET;
 	gt_thread_set_top(thread, old - 1);
 	return flags & (GT_FRAME_ROOT | GT_FRAME_BOTTOM);
 }
@@ -587,7 +587,7 @@ uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32
 	for (const struct gt_frame *frame = top; frame != bottom; frame--) {
 		if (frame->slot == slot)
 			return slot;
-		if (frame->slot != GT_SLOT_NONE && frame->slot > slot)
+		if (frame->slot != GT_FRAME_UNSET && frame->slot > slot)
 			break;
 	}
 	return top->slot;
@@ -596,6 +596,7 @@ uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32
 void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole)
 {
 	(void)function;
+	gt_frames_keep_within(thread);
 	gt_record_fill_hole(hole);
 	if (thread->mode == 0 && !thread->host)
 		right_mode(thread, false);
@@ -645,6 +646,7 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 {
 	const uint32_t flags = kind & GT_ENTRY_PROBED ? GT_FRAME_PROBED : 0;
 
+	gt_frames_keep_within(thread);
 	gt_record_fill_hole(hole);
 	kind &= ~(uint32_t)GT_ENTRY_PROBED;
 	if (kind == GT_ENTRY_ONLY || kind == GT_ENTRY_NOTHING)

@@ -141,8 +141,10 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 	}
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = current(&hole);
-	if (thread != NULL)
+	if (thread != NULL) {
+		gt_frames_keep_within(thread);
 		slot = gt_record_slot_of(thread, slot, function);
+	}
 	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
 	if (thread != NULL) {
 		gt_record_exit(thread, slot, function, hole);

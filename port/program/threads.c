@@ -288,6 +288,7 @@ static void free_home_locked(struct home *home)
 	uint64_t low = base->win_low, high = base->win_high;
 	struct gt_frame *frames = base->frames, *outgrown = base->outgrown;
 	struct graftrace_profile_entry **profile = home->profile;
+	bool small = gt_frames_are_small(base);
 	gt_context_forget(base);
 	/* Removed from the home first: if a fork comes in between, the child frees it again. */
 	home->running = NULL;
@@ -296,10 +297,10 @@ static void free_home_locked(struct home *home)
 	base->frames = base->outgrown = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	gt_mirror_close(low, high);
-	if (frames != base->small && frames != NULL)
-		gt_port_release(frames, base->capacity * sizeof(*frames));
+	if (!small && frames != NULL)
+		gt_port_release(gt_frames_memory(frames), gt_frames_bytes(base->capacity));
 	if (outgrown != NULL)
-		gt_port_release(outgrown, GT_SOME_FRAMES * sizeof(*outgrown));
+		gt_port_release(gt_frames_memory(outgrown), gt_frames_bytes(GT_SOME_FRAMES));
 	gt_profile_release(&profile);
 	home->block->owner = 0;
 	home->stream = NULL;

@@ -34,6 +34,14 @@ def test_one_that_is_preempted_on_its_way_out_of_a_call_goes_on(graftrace, compi
         assert graftrace("record", "--", program, instruction).stdout == "done\n", instruction
 
 
+@pytest.mark.parametrize("by", ["registers", "assembly"])
+def test_a_handler_takes_turns_with_them(graftrace, compile, by):
+    """Which neither nests nor is seen: straight lines go on with whichever context runs by then."""
+    program = compile("turns.c", "-O2")
+    done = graftrace("record", "--overwrite", "-b", "1m", "-l", "leaf", "-l", "mid", "--", program, by, 8)
+    assert done.stdout == "0 wrong\n"
+
+
 def test_one_of_two_in_one_context_goes_on(graftrace, compile):
     """Calls of two small stacks stand in one context; on one of them another coroutine begins."""
     program = compile("crowded.c", "-O2", "-D_GNU_SOURCE", f"-I{behaviour.ROOT}", str(behaviour.PROGRAMS / "switch.S"))
