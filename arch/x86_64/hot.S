@@ -750,6 +750,73 @@ gt_hot_event:
 	jmp *REGION(GT_REGION_EVENT_SLOW)
 
 /*
+ * gt_hot_place: the target of the first call of an event's straight line (attach/agent/event_line.c), in the middle of
+ * a function. Takes a place for the record as core/record/event.c does, and stores its head and number.
+ * stack: 0 line + 10 | 8 what the function may use below its stack pointer
+ * out: rcx = the place; -8, -16, -24(%rsp), as they are here: rax, rcx, rdx; -32: flags. Where no place can be
+ * taken it returns to the call in the probe's stub instead, with all registers and flags as they were.
+ */
+	.p2align 5
+	PUSHED 0
+gt_hot_place:
+	mov %rax, -8(%rsp)
+	lahf
+	seto %al
+	mov %eax, -32(%rsp)
+	mov %rcx, -16(%rsp)
+	mov %rdx, -24(%rsp)
+	mov REGION(GT_REGION_STATE), %rdx
+	mov (%rsp), %rcx
+	mov GT_STATE_ARENA(%rdx), %rdx
+	mov GT_LINE_BYTES - GT_LINE_RETURN(%rcx), %rcx
+	cmpl $0, GT_ARENA_HAS_RULES(%rdx)
+	jne place_slow
+	test %ecx, %ecx
+	jz place_slow
+	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	jne place_nop
+	/* Not before a block with a mode is seen: a program that begins has no thread storage yet. */
+1:	mov %fs:0, %rax
+	cmp T(GT_THREAD_OWNER), %rax
+	jne place_slow
+	mov T(GT_THREAD_CUR), %rax
+	mov T(GT_THREAD_INSIDE), %rdx
+	lea -8(%rax, %rcx), %rcx		/* the last word */
+	test %rax, %rdx
+	jz place_slow
+	test %rcx, %rdx
+	jz place_slow
+	add $8, %rcx
+	cmpxchg %rcx, T(GT_THREAD_CUR)
+	jne place_slow
+	mov (%rsp), %rdx
+	mov %rax, %rcx
+	mov GT_LINE_HEAD - GT_LINE_RETURN(%rdx), %rax
+	mov GT_LINE_NUMBER - GT_LINE_RETURN(%rdx), %rdx
+	mov %rax, (%rcx)
+	mov %rdx, 16(%rcx)
+	ret
+	/* As in cursor_of(), core/record/event.c. */
+place_nop:
+	cmpl $(GT_MODE_NOP << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
+	jne place_slow
+	cmpb $0, T(GT_THREAD_TIGHT)
+	jne place_slow
+	cmpq $0, T(GT_THREAD_RESUME)
+	je 1b
+place_slow:
+	mov (%rsp), %rcx
+	mov GT_LINE_SLOW - GT_LINE_RETURN(%rcx), %rcx
+	mov -32(%rsp), %eax
+	mov %rcx, (%rsp)
+	add $0x7f, %al				/* 1: overflow */
+	sahf
+	mov -8(%rsp), %rax
+	mov -16(%rsp), %rcx
+	mov -24(%rsp), %rdx
+	ret
+
+/*
  * gt_hot_arguments: the target of a values stub's call, of a function whose arguments are numbers in
  * general registers, 1 to 6 of them: routines of 256 bytes each. All registers are the caller's, and stay;
  * what has to make room for them lies below the stack pointer, where no function has anything by now.
@@ -868,6 +935,7 @@ gt_hot_end:
 	OFFSET gt_hot_arguments
 	OFFSET gt_hot_result
 	OFFSET gt_hot_entry_probed
+	OFFSET gt_hot_place
 #endif
 
 	.section .note.GNU-stack, "", @progbits

@@ -13,6 +13,7 @@
  * only such a probe waits for is kept as a frame that no record tells of (GT_FRAME_HIDDEN).
  */
 #include "attach/agent/probes.h"
+#include "attach/agent/event_line.h"
 #include "attach/agent/patch.h"
 #include "attach/agent/patcher.h"
 #include "attach/agent/places.h"
@@ -222,6 +223,92 @@ static int put_stub(struct gt_patcher *patcher, uint32_t site, uint64_t body)
 	return error;
 }
 
+/* Whether the site may have a straight line: the event of a note, with a nop of its own. */
+static bool may_have_line(const struct gt_tracee_object *object, uint32_t site)
+{
+	const struct gt_catalog_probe *probe = &object->file->probes[site];
+
+	return probe->dynamic == NULL && probe->kind == GT_PROBE_PLACE &&
+	       probe->plan.way == GT_PLAN_NOPS && !probe->probe->literal_bytes;
+}
+
+/* The line as it has to be at `at`. False: the fields are not all at hand. */
+static bool make_line(const struct gt_patcher *patcher, uint32_t site, uint64_t at, uint64_t body,
+		      struct gt_event_line *line)
+{
+	const struct gt_tracee_object *object = patcher->object;
+	const struct gt_catalog_probe *known = &object->file->probes[site];
+	uint8_t told[TOLD_MAX];
+
+	told_of(object, site, 0, told);
+	return gt_event_line(patcher->region, &patcher->tracee->agent.header, at,
+			     object->probes[site].stub, body, known->event,
+			     (const void *)(told + sizeof(struct graftrace_probe)),
+			     known->probe->argument_count, line);
+}
+
+/* Room for the line, and for what unwinders are told of it. 0: there is none. */
+static uint64_t line_room(struct gt_region *region, uint32_t bytes)
+{
+	const uint64_t places =
+		(bytes / GRAFTRACE_PLACES_BYTES + 2) * sizeof(struct graftrace_places);
+
+	if (region->moved_end - region->moved < bytes + places + GRAFTRACE_STUB_BYTES)
+		return 0;
+	return gt_region_alloc(region, bytes, GRAFTRACE_STUB_BYTES);
+}
+
+static int put_line_places(struct gt_patcher *patcher, const struct gt_event_line *line,
+			   uint64_t at, uint64_t nop)
+{
+	uint8_t places[GRAFTRACE_PLACES_BYTES];
+	int error = 0;
+
+	for (uint32_t from = 0; !error && from < line->used; from += GRAFTRACE_PLACES_BYTES) {
+		gt_places_of_line(line, from, places);
+		error = gt_patcher_put_places(patcher, at + from, nop, places);
+	}
+	return error;
+}
+
+/* Made once, taken by nobody yet; written again where the object has come back. Where it cannot be made the stub
+ * does without. */
+static int put_line(struct gt_patcher *patcher, uint32_t site, uint64_t body)
+{
+	struct gt_tracee_object *object = patcher->object;
+	struct gt_tracee_probe *probe = &object->probes[site];
+	const uint64_t nop = object->file->probes[site].plan.patch_address + object->bias;
+	struct gt_event_line line;
+	uint64_t at = probe->line;
+	int error;
+
+	probe->line = 0;
+	/* How long it is does not depend on where it stands. */
+	if (!may_have_line(object, site) ||
+	    !make_line(patcher, site, at ? at : probe->stub, body, &line))
+		return 0;
+	if (!at) {
+		probe->line_of = 0;
+		at = line_room(patcher->region, line.used);
+		if (!at || !make_line(patcher, site, at, body, &line))
+			return 0;
+	}
+	error = gt_editor_put(&patcher->moved, at, line.bytes, line.used);
+	if (!error && probe->line_of != nop)
+		error = put_line_places(patcher, &line, at, nop);
+	if (error)
+		return error;
+	probe->line = at;
+	probe->line_of = nop;
+	return 0;
+}
+
+/* Where the site's jump leads. */
+static uint64_t led_to(const struct gt_tracee_probe *probe)
+{
+	return probe->line ? probe->line + sizeof(struct graftrace_event_line) : probe->stub;
+}
+
 /* A word of the region that threads may read now. */
 static int change_word(struct gt_patcher *patcher, uint64_t address, uint64_t value)
 {
@@ -241,7 +328,9 @@ static int link_probes(struct gt_patcher *patcher, uint32_t site,
 		       const struct gt_selection *selection, bool *any)
 {
 	struct gt_tracee_object *object = patcher->object;
+	const uint64_t line = object->probes[site].line;
 	uint64_t first = 0;
+	uint32_t wanted = 0;
 	int error = 0;
 
 	*any = false;
@@ -254,6 +343,7 @@ static int link_probes(struct gt_patcher *patcher, uint32_t site,
 		if (!probe->on)
 			continue;
 		*any = true;
+		wanted++;
 		if (!probe->told || probe->stale) {
 			probe->next = first;
 			error = put_probe(patcher, i);
@@ -265,9 +355,17 @@ static int link_probes(struct gt_patcher *patcher, uint32_t site,
 		}
 		first = probe->told;
 	}
-	if (error)
-		return error;
-	return change_word(patcher, object->probes[site].stub + GRAFTRACE_STUB_BYTES, first);
+	if (!error)
+		error = change_word(patcher, object->probes[site].stub + GRAFTRACE_STUB_BYTES,
+				    first);
+	if (!error && line)
+		error = change_word(
+			patcher, line + offsetof(struct graftrace_event_line, bytes),
+			wanted == 1 && object->probes[site].on
+				? 8ull * gt_event_line_words(
+						 object->file->probes[site].probe->argument_count)
+				: 0);
+	return error;
 }
 
 /* ---- patches ---- */
@@ -279,7 +377,7 @@ static struct gt_change change_of(struct gt_tracee_object *object, uint32_t site
 
 	return (struct gt_change){
 		.entry = entry,
-		.stub = probe->stub,
+		.stub = led_to(probe),
 		.moved = probe->moved,
 		.main = probe->noted,
 		.extras = &probe->extras,
@@ -331,9 +429,11 @@ static int enable(struct gt_patcher *patcher, uint32_t site)
 	if (!error && entry->way == GT_PLAN_BREAKPOINT)
 		error = gt_traps_note(patcher->tracee, address, probe->stub);
 	if (!error)
+		error = put_line(patcher, site, body);
+	if (!error)
 		error = gt_patcher_reserve(patcher, &probe->noted, 1);
 	if (!error)
-		error = gt_plan_jump(object->file->plan, entry, object->bias, probe->stub, jump);
+		error = gt_plan_jump(object->file->plan, entry, object->bias, led_to(probe), jump);
 	if (!error) {
 		change = change_of(object, site, true);
 		memcpy(change.before, entry->original, sizeof(change.before));

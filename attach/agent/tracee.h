@@ -46,6 +46,9 @@ struct gt_tracee_probe {
 	uint32_t noted; /* of a site: index + 1 in the region's journal, 0 = none yet */
 	uint32_t extras;
 	uint64_t stub; /* of a site: in the region, and its moved code; 0 = none yet */
+	uint64_t line; /* of a site: struct graftrace_event_line in the region; 0 = it has none */
+	uint64_t
+		line_of; /* address of the nop that unwinders were told of, for the line; 0 = none */
 	uint64_t moved;
 	uint64_t told; /* its struct graftrace_probe in the region; 0 = none yet */
 	uint64_t next; /* the one that it leads to */

@@ -23,8 +23,8 @@
 #define HANDS_LIMIT_MS	 5000
 /* Moved code of a function is 40 bytes on the average; room is reserved, not used. */
 #define MOVED_EACH 96u
-/* Stub, arguments, moved code and its places of a probe. */
-#define PROBE_EACH 512u
+/* Stub, arguments, straight line, moved code and its places of a probe. */
+#define PROBE_EACH 1536u
 /* Room for dynamic probes that come later: a thousand and more. */
 #define DYNAMIC_BYTES (1u << 20)
 

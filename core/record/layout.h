@@ -10,6 +10,7 @@
 #define GT_THREAD_OWNER		0
 #define GT_THREAD_MIRROR	0 /* kernels */
 #define GT_THREAD_STOP		8
+#define GT_THREAD_TIGHT		13
 #define GT_THREAD_CUR		16
 #define GT_THREAD_INSIDE	24
 #define GT_THREAD_HIGH		32 /* and the epoch behind it: copied to a frame in one go */
@@ -165,7 +166,18 @@
 #define GT_REGION_STATE	     40
 #define GT_REGION_EVENT_SLOW 72
 
+/* struct graftrace_event_line, before the straight line of an event; where its first call returns to */
+#define GT_LINE_BYTES  0
+#define GT_LINE_HEAD   8
+#define GT_LINE_NUMBER 16
+#define GT_LINE_SLOW   24
+#define GT_LINE_RETURN 42
+
+/* struct graftrace_arena */
+#define GT_ARENA_HAS_RULES 1272
+
 /* struct graftrace_agent_state */
+#define GT_STATE_ARENA	      8
 #define GT_STATE_REGION_COUNT 64
 #define GT_STATE_REGIONS      72
 

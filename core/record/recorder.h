@@ -306,6 +306,15 @@ GT_ASSERT_AT(struct gt_context, hides, GT_CONTEXT_HIDES);
 _Static_assert(((uint64_t)(GRAFTRACE_SPECIAL + GRAFTRACE_SPECIAL_EVENT) << 33 |
 		GRAFTRACE_EVENT_LONG_RETURN << 16 | 3ull) == GT_LONG_RETURN_WORD,
 	       "layout.h has the event's head");
+GT_ASSERT_AT(struct gt_thread, tight, GT_THREAD_TIGHT);
+GT_ASSERT_AT(struct graftrace_event_line, bytes, GT_LINE_BYTES);
+GT_ASSERT_AT(struct graftrace_event_line, head, GT_LINE_HEAD);
+GT_ASSERT_AT(struct graftrace_event_line, number, GT_LINE_NUMBER);
+GT_ASSERT_AT(struct graftrace_event_line, slow, GT_LINE_SLOW);
+_Static_assert(sizeof(struct graftrace_event_line) + GRAFTRACE_LINE_RETURN == GT_LINE_RETURN,
+	       "layout.h has what the line's first call returns to");
+GT_ASSERT_AT(struct graftrace_arena, has_rules, GT_ARENA_HAS_RULES);
+GT_ASSERT_AT(struct graftrace_agent_state, arena, GT_STATE_ARENA);
 GT_ASSERT_AT(struct gt_frame, slot, GT_FRAME_SLOT);
 GT_ASSERT_AT(struct gt_frame, word, GT_FRAME_WORD);
 GT_ASSERT_AT(struct gt_frame, high, GT_FRAME_HIGH);

@@ -40,6 +40,14 @@
  *	T+18  e9 rel32         jmp   body
  *	T+23  cc …
  *
+ * An event's straight line, where its fields are numbers at hand (struct graftrace_event_line stands before it):
+ *	L+0   48 8d 64 24 80   lea   -128(%rsp),%rsp
+ *	L+5   e8 rel32         call  hot + place	rcx: the record's place; else goes on at T+5 of the stub
+ *	L+10  …                each field into the record
+ *	      …                the clock, last; registers and flags as they were
+ *	      48 8d a4 24 80 0 0 0  lea 128(%rsp),%rsp
+ *	      e9 rel32         jmp   body
+ *
  * A system call's place (doc/design/syscalls.md), a multiple of GRAFTRACE_CALL_ALIGNMENT:
  *	T+0    a probe's stub: before the call; goes on at A
  *	T+32   struct graftrace_probe_site: GRAFTRACE_SITE_ENTERS
@@ -89,6 +97,7 @@ struct graftrace_agent_image {
 	/* A function whose return a probe waits for: … + enum graftrace_entry * GRAFTRACE_PROBED_BYTES, by what
 	 * its entry is besides; not for those that need their real return address. */
 	uint32_t entry_probed;
+	uint32_t place; /* takes the place of an event's record, for its straight line */
 	/* offsets within the image, for graftrace_region */
 	uint32_t entry_slow;
 	uint32_t exit_slow;
@@ -99,7 +108,6 @@ struct graftrace_agent_image {
 	uint32_t fork_offset;	/* a page; enum graftrace_fork_mark in its first 8 bytes */
 	uint32_t eh_frame_hdr;	/* unwind data of the image's text, by the assembler and compiler */
 	uint32_t event_slow;	/* for graftrace_region */
-	uint32_t reserved_tail;
 };
 
 /* The host that maps the image has the mark's page wiped by fork (MADV_WIPEONFORK), and sets the mark
@@ -236,6 +244,19 @@ struct graftrace_probe_argument {
 };
 
 GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_probe_argument) == 24, "an argument is 24 bytes");
+
+/* In front of an event's straight line, which is aligned to GRAFTRACE_STUB_BYTES. */
+struct graftrace_event_line {
+	uint64_t bytes;	 /* of the record; 0: the probe's stub is to do it all */
+	uint64_t head;	 /* the record's first word … */
+	uint64_t number; /* … and its third, without faults */
+	uint64_t slow;	 /* address of the call in the probe's stub */
+};
+
+#define GRAFTRACE_LINE_BELOW  5	 /* from here on in the line the stack pointer is lowered … */
+#define GRAFTRACE_LINE_RETURN 10 /* … where its first call returns to */
+
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_event_line) == 32, "the line begins behind it");
 
 struct graftrace_probe_site {
 	uint64_t first; /* address of a struct graftrace_probe, 0: nothing is recorded */

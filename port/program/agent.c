@@ -12,7 +12,7 @@ struct graftrace_agent_state gt_agent_state;
 /* %gs points here before a thread has a block of its own. */
 struct gt_thread gt_null_block __attribute__((aligned(64)));
 
-_Static_assert(offsetof(struct graftrace_agent_image, entry_slow) == 88,
+_Static_assert(offsetof(struct graftrace_agent_image, entry_slow) == 92,
 	       "image.S and hot.S write the header's parts");
 
 /* Called from glue.S only. */

@@ -64,6 +64,8 @@ static bool is_in_image(uint64_t address)
 #define LOOK_AT_ONCE 64
 /* The kernel's frame has rdx, rax, rcx, rsp and rip one after the other. */
 #define BEFORE_RIP 4
+/* Of an event that a straight line records: head, clock, number and fields. */
+#define LONGEST_PLACE (8 * (3 + GRAFTRACE_PROBE_FIELDS))
 
 /* words[i] may be the rip of a kernel's frame. Is it one of the straight line, which is left now?
  * Then, and on the way from there to where signals are masked, rcx, rdx or rax is the place that was
@@ -73,10 +75,15 @@ static bool leaves_straight_line(struct gt_thread *thread, const uint64_t *words
 	const struct graftrace_region *region = region_at(words[i]);
 	bool is_line =
 		region != NULL && words[i] - (uint64_t)region < GRAFTRACE_REGION_STUBS_OFFSET;
-	if (is_line || is_in_image(words[i])) {
-		gt_record_give_up_place(thread, words[i - 2]);
-		gt_record_give_up_place(thread, words[i - 4]);
-		gt_record_give_up_place(thread, words[i - 3]);
+	/* Of an event's straight line a part stands in the region, too. */
+	if (region != NULL || is_in_image(words[i])) {
+		const uint64_t rdx = words[i - 4], rax = words[i - 3], rcx = words[i - 2];
+
+		/* While a place of several words is taken at rax, rcx lies further up. */
+		if (rcx - rax - 1 >= LONGEST_PLACE)
+			gt_record_give_up_place(thread, rcx);
+		gt_record_give_up_place(thread, rdx);
+		gt_record_give_up_place(thread, rax);
 	}
 	if (is_in_image(words[i]) && thread->storing != 0) {
 		gt_record_give_up_place(thread, thread->storing);

@@ -16,8 +16,8 @@ gt_image_start:
 	/* here come the hot text's own offsets: .image_header.hot, in hot.S */
 
 	.section .image_header.tail, "a", @progbits
-	/* offset 88: agent.c checks it */
-#define AT_TAIL(symbol) .long symbol - gt_image_tail + 88
+	/* offset 92: agent.c checks it */
+#define AT_TAIL(symbol) .long symbol - gt_image_tail + 92
 gt_image_tail:
 	AT_TAIL(gt_glue_entry)
 	AT_TAIL(gt_glue_exit)
@@ -28,10 +28,9 @@ gt_image_tail:
 	AT_TAIL(gt_image_fork)
 	AT_TAIL(gt_image_eh_frame_hdr)
 	AT_TAIL(gt_glue_event)
-	.long 0
 
 	/* What dl_iterate_phdr says of the image (hooks.c): two Elf64_Phdr. */
-#define QUAD_TAIL(symbol) .quad symbol - gt_image_tail + 88
+#define QUAD_TAIL(symbol) .quad symbol - gt_image_tail + 92
 	.globl gt_image_phdrs
 	.hidden gt_image_phdrs
 gt_image_phdrs:

@@ -378,3 +378,34 @@ def test_record_takes_triggers(fast, graftrace):
                          ("enable_event", "is not a trigger")):
         done = graftrace("record", "-e", "shop:sold", "--trigger", wrong, "--", fast, "fields", code=None)
         assert error in done.stderr and done.returncode != 0 and done.stdout == ""
+
+
+EARLY = r"""
+#include <graftrace/event.h>
+#include <stdio.h>
+static int seven(void)
+{
+	return 7;
+}
+__attribute__((noinline)) int helper(int x)
+{
+	__asm__ volatile("nop" : "+r"(x));
+	x *= 3;
+	GRAFTRACE_EVENT(early, one, GRAFTRACE_INT(int, x, x));
+	return x;
+}
+static int (*resolve(void))(void)
+{
+	return helper(1) == 3 ? seven : NULL;
+}
+int chosen(void) __attribute__((ifunc("resolve")));
+int main(void)
+{
+	return chosen() + helper(2) - 13;
+}
+"""
+
+
+def test_an_event_may_come_before_the_program_has_thread_storage(compile, graftrace):
+    graftrace("record", "-e", "early:*", "--", compile(EARLY, "-O2", "-static", *FLAGS))
+    assert re.findall(r"one: x=(\d+)", shown(graftrace)) == ["6"]

@@ -3,16 +3,17 @@
 stub's and the moved code's too, and does there what a signal's handler may do. What it sees is what
 it sees untraced."""
 
+import re
 import subprocess
 
 import pytest
 
 import behaviour
 
-FLAGS = ["-rdynamic", "-fexceptions"]
+FLAGS = ["-rdynamic", "-fexceptions", f"-I{behaviour.ROOT / 'include'}"]
 QUIET = ["-n", "quiet_*"]
 TRACED = ["leaf", "tail_to", "through", "pushes", "calls_first", "jumps_first", "returns_only",
-          "two_bytes", "behind_it", "framed", "deep", "calls", "calls_of"]
+          "two_bytes", "behind_it", "framed", "deep", "calls", "calls_of", "with_events", "leaf_event"]
 # What takes other instructions: options, and how often a function is called before.
 TRACERS = {
     "graph": ([], 0),
@@ -24,6 +25,9 @@ TRACERS = {
     "below": (["-N", "pushes"], 0),
     "nothing": (["-g", "no_such_function"], 0),
     "breakpoints": (["--breakpoints"], 0),
+    "events": (["-e", "steps:*"], 0),
+    "events alone": (["-p", "nop", "-e", "steps:*"], 0),
+    "events of a full ring": (["-e", "steps:*", "--overwrite", "-b", "64K"], 5000),
     "arguments": (["-A", "*@arg1,arg2/i32", "-R", "*@retval"], 0),
     "texts": (["-A", "leaf@arg1/s", "-R", "leaf@retval/s"], 0),
     "arguments of a full ring": (["-A", "*@arg1,arg2", "-R", "*@retval", "--overwrite", "-b", "64K"], 5000),
@@ -91,11 +95,22 @@ def test_a_handler_may_fork_at_every_instruction_of_a_thread_s_first_call(tracer
 
 
 @pytest.mark.parametrize("done", ["call", "jump", "cancel", "fork"])
-@pytest.mark.parametrize("tracer", ["graph", "function"])
+@pytest.mark.parametrize("tracer", ["graph", "function", "events", "events alone"])
 def test_a_handler_may_come_at_every_instruction(tracer, done, tmp_path):
     command = [program(), done]
     before = behaviour.plain(command, tmp_path)
     assert_same(before, behaviour.traced(command, tmp_path, *QUIET, *TRACERS[tracer][0]))
+
+
+@pytest.mark.parametrize("done", ["call", "jump", "fork"])
+def test_values_of_events_are_right_whatever_handlers_do_in_between(done, tmp_path):
+    command = [program(), done]
+    assert_same(behaviour.plain(command, tmp_path), behaviour.traced(command, tmp_path, *QUIET, "-e", "steps:*"))
+    told = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "show", "trace.data"],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert set(re.findall(r"/\* (many|leaf): (.*) \*/", told.stdout)) == {
+        ("many", "a=3 b=4 c=5 d=6 e=7 f=8 sum=18 constant=77 kept=7 none=0"), ("leaf", "x=4 more=12"),
+        *([("many", "a=0 b=0 c=0 d=0 e=0 f=0 sum=0 constant=77 kept=0 none=0")] if done == "jump" else [])}
 
 
 VALUES = ["-A", "*@arg1,arg2/i32", "-R", "*@retval"]

@@ -15,6 +15,7 @@
  * What a tracer does with all signals blocked it does with all but SIGTRAP, for the stack to be walked
  * from there; nothing else is done then. Names that begin with quiet_ must not be traced.
  */
+#include <graftrace/event.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
@@ -126,6 +127,25 @@ NOINLINE int deep(int levels)
 	return result;
 }
 
+/* Events with fields in registers, in constants and on the stack: in front of a call, and in a leaf. */
+NOINLINE int with_events(int a, int b, int c, int d, long e, long f)
+{
+	volatile int kept = a + b;
+	GRAFTRACE_EVENT(steps, many, GRAFTRACE_INT(int, a, a), GRAFTRACE_INT(int, b, b),
+			GRAFTRACE_INT(int, c, c), GRAFTRACE_INT(int, d, d),
+			GRAFTRACE_INT(long, e, e), GRAFTRACE_INT(long, f, f),
+			GRAFTRACE_INT(int, sum, a + b + c + d), GRAFTRACE_INT(int, constant, 77),
+			GRAFTRACE_INT(int, kept, kept), GRAFTRACE_INT(int, none, 0));
+	return leaf(kept) + leaf(c) * d + (int)(e * f);
+}
+
+NOINLINE int leaf_event(int x)
+{
+	x++;
+	GRAFTRACE_EVENT(steps, leaf, GRAFTRACE_INT(int, x, x), GRAFTRACE_INT(int, more, x * 3));
+	return x * 5;
+}
+
 /* ---- behind each instruction ---- */
 
 struct walk {
@@ -235,6 +255,7 @@ void quiet_act(void)
 		pushes(1, 2, 3, 4, 5);
 		break;
 	case JUMP:
+		with_events(0, 0, 0, 0, 0, 0);
 		siglongjmp(back, 1);
 	case CANCEL:
 		pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
@@ -327,11 +348,13 @@ NOINLINE int calls(int which, int x)
 		return behind_it(x) + 1;
 	case 8:
 		return framed(x) + 1;
+	case 9:
+		return with_events(x, x + 1, x + 2, x + 3, x + 4, x + 5) + leaf_event(x) + 1;
 	default:
 		return deep(what == UNWIND ? 26 : 2) + 1;
 	}
 }
-#define KINDS 10
+#define KINDS 11
 
 /* One kind, or all (-1). */
 NOINLINE int calls_of(int kind, int x)
