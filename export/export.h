@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A recording in the formats of other tools. The table of formats is in export.c; each format is a
- * file of its own that takes calls from stacks.h and writes through out.h. Nothing here prints or
- * opens a file by itself, but for what stands in a directory that the caller has made.
+ * file of its own that takes calls from stacks.h and writes through out.h. Nothing here prints. Files are
+ * opened only in a directory that the caller has made, in /tmp or the like for what has to wait (spool.h),
+ * and by SQLite, the output itself once more. One thread at a time for each export.
  */
 #ifndef GT_EXPORT_EXPORT_H
 #define GT_EXPORT_EXPORT_H
@@ -41,6 +42,9 @@ struct gt_export_format {
 	bool in_any_order;	  /* as struct gt_stack_sink has it */
 	const char *create_table; /* the statement that makes the table for the rows; NULL */
 	size_t state_bytes;	  /* zeroed memory for the format: export->state */
+	/* Each may be NULL. A negative result ends the export, and gt_export_run returns it. `begin` comes
+	 * first, and again, after `fini`, where all begins anew; `lane`, `enter`, `leave` and `moment` as
+	 * struct gt_stack_sink has them; `end` is last. */
 	int (*begin)(struct gt_export *export);
 	int (*lane)(struct gt_export *export, struct gt_lane *lane);
 	int (*enter)(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call);
@@ -49,26 +53,31 @@ struct gt_export_format {
 	int (*moment)(struct gt_export *export, struct gt_lane *lane,
 		      const struct gt_moment *moment);
 	int (*end)(struct gt_export *export, const struct gt_stack_report *report);
-	/* Frees what the state holds: after an error, too, even if `begin` was not called. */
+	/* Frees what the state holds, not the state: after an error, too, even if `begin` was not called.
+	 * Not called without a state. */
 	void (*fini)(struct gt_export *export);
 };
 
-/* One export that runs. The first part is set by the caller of gt_export_run. */
+/* One export that runs. The first part is set by the caller of gt_export_run and stays the caller's; the second
+ * is zero at first, and is used up when gt_export_run returns: another run needs another struct. */
 struct gt_export {
 	const struct gt_export_format *format;
 	struct gt_target *target;
-	struct gt_filter *filter; /* NULL: all */
+	struct gt_filter *filter; /* NULL: all; written to (its cache) */
 	struct gt_export_about about;
-	uint64_t least_ns;     /* calls that took less are left out: of formats with a row a call */
+	/* `leave` is not called of calls that took less: of formats with a row a call, which need no `enter`;
+	 * else 0. */
+	uint64_t least_ns;
 	uint32_t function_end; /* one more than the highest function number */
-	int fd;		       /* the output; of a directory: its descriptor */
+	int fd;		       /* the output; of a directory: its descriptor. Never closed here */
 	bool is_new; /* the output is an empty file of the caller's own: it may be cut to be written anew */
-	struct gt_message *message;
+	struct gt_message *message; /* NULL: none is wanted */
 
 	/* For the formats. */
 	struct gt_out out; /* not of a directory */
 	void *state;
-	uint8_t *function_seen;	      /* a byte a function, zero at first: the format's own */
+	/* A byte a number 0 … function_end, zero at first: the format's own. */
+	uint8_t *function_seen;
 	struct gt_export_line *lines; /* by function, once one was asked for */
 	struct gt_export_build *builds;
 };
@@ -91,29 +100,35 @@ extern const struct gt_export_format *const gt_export_formats[];
 /* NULL: there is none of that name. */
 const struct gt_export_format *gt_export_find(const char *name);
 
-/* Whether gt_export_run() reads the target once where no entry is missing, or whatever is missing; else it
- * reads it twice. */
+/* True: gt_export_run() reads the target once (but again, twice, if the output can begin anew and a call
+ * without an entry comes). False: it reads the target twice. */
 bool gt_export_reads_once(const struct gt_export *export);
 
-/* GT_ENOMEM; GT_EIO (export->message says why), GT_ENOTSUP (the format cannot hold this recording: the
- * message says why). */
+/* Writes all of it. GT_ENOMEM, without a message; GT_EIO (export->message says why): then a part may have been
+ * written. *report is set in any case. */
 int gt_export_run(struct gt_export *export, struct gt_stack_report *report);
 
-/* Nanoseconds since the first moment. */
+/* The following are for the formats, while gt_export_run runs. */
+
+/* Nanoseconds since the first moment; 0 before it. */
 uint64_t gt_export_ns(const struct gt_export *export, uint64_t ticks);
 /* Duration in nanoseconds of that many ticks. */
 uint64_t gt_export_duration_ns(const struct gt_export *export, uint64_t ticks);
-/* A function's name ("function#12" where it is lost, in `number`) and, if asked for, more of it. */
+/* A function's name ("function#12" where it is lost, in `number`) and, if `more` is not NULL, more of it: of a
+ * lost one zeros and an object "". The name lives as long as the target and `number` do. */
 const char *gt_export_name(const struct gt_export *export, uint32_t function, char number[24],
 			   struct gt_function *more);
-/* Its source line; `file` is "" where it is not known. */
+/* Its source line; `file` is "" where it is not known or there is no memory. Never NULL; valid until
+ * gt_export_run returns. */
 const struct gt_export_line *gt_export_line(struct gt_export *export, uint32_t function);
-/* The build ID of its object, "" where it is not known. */
+/* The build ID of the object of `function`, which has that number; "" where it is not known or there is no
+ * memory. Valid until gt_export_run returns. */
 const char *gt_export_build(struct gt_export *export, uint32_t number,
 			    const struct gt_function *function);
-/* "name" of a lane: the thread's, with its number, and the stack's if it is not the thread's own. */
+/* Name of a lane, "NAME-TID" or "NAME-TID stack 2" (of a stack that is not the thread's first one), cut to
+ * bytes - 1. */
 void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes);
-/* The call's own time in ticks. */
+/* The own time, in ticks, of a call that ended at `end`; never below 0. */
 static inline uint64_t gt_export_self(const struct gt_stack_call *call, uint64_t end)
 {
 	uint64_t took = end - call->start;

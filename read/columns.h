@@ -4,7 +4,8 @@
  * which function was entered or returned from and a byte of clock difference, gathered apart so
  * that zstd packs each well. A return that the calls before it foretell costs nothing but a zero.
  *
- * The encoder is for one thread at a time; a decoded group is not changed by reading it.
+ * The encoder is for one thread at a time. A decoded group is not changed by reading it: several threads may
+ * read it at once. The functions that destroy and close take NULL; those with a message take NULL for it.
  */
 #ifndef GT_READ_COLUMNS_H
 #define GT_READ_COLUMNS_H
@@ -38,8 +39,9 @@ enum gt_columns_effort {
 size_t gt_columns_bound(const struct gt_columns_input *inputs, uint32_t count);
 
 /*
- * Encodes a group (the bytes behind its place in the directory) to `out`, which has room for
- * gt_columns_bound bytes. Returns its length, a multiple of 8, or GT_ENOMEM.
+ * Encodes a group to `out`, which has room for gt_columns_bound bytes, at any alignment: the group's bytes in
+ * the block's body, without its entries in the block's head. Returns its length, a multiple of 8, or
+ * GT_ENOMEM.
  */
 int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_columns_input *inputs,
 			  uint32_t count, enum gt_columns_effort effort, uint8_t *out);
@@ -52,8 +54,9 @@ void gt_columns_decoder_destroy(struct gt_columns_decoder *decoder);
 
 /*
  * Opens a group of `count` sub-buffers, whose lengths are in `entries`, from its stored bytes
- * (which are not needed any more afterwards): decompresses the columns and checks that they fit.
- * GT_EFORMAT with a message, GT_ENOMEM without.
+ * (which are not needed any more afterwards, nor is the decoder): decompresses the columns and checks that
+ * they fit. The bytes may be anything; the entries' numbers of words and open calls must be checked before.
+ * GT_EFORMAT with a message, GT_ENOMEM without: *group is not set.
  */
 int gt_columns_open(struct gt_columns_decoder *decoder, const uint8_t *stored, size_t stored_bytes,
 		    const struct graftrace_file_sub_buffer *entries, uint32_t count,
@@ -64,7 +67,8 @@ size_t gt_columns_bytes(const struct gt_columns_group *group);
 
 /*
  * Makes sub-buffer `index` (below the group's `count`) whole again: its header with its open calls, and words.
- * `out` has room for both. GT_EFORMAT with a message: the columns say what cannot be.
+ * `out` has room for both: sizeof(*out) and 8 bytes a word of its entry. The header is what was stored, not
+ * compared with the entry. GT_EFORMAT with a message: the columns say what cannot be.
  */
 int gt_columns_sub_buffer(const struct gt_columns_group *group, uint32_t index,
 			  struct graftrace_sub_buffer *out, struct gt_message *message);

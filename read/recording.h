@@ -6,10 +6,11 @@
  * Everything in the file is taken as hostile: lengths are checked before memory is taken, memory is
  * bounded by the file's size and a cache of fixed size, and checksums are compared before bytes are
  * used. Opening reads each block's header and all that is not trace; the trace itself is read and
- * checked when it is asked for, so a problem in it may show up only then.
+ * checked when it is asked for, so a problem in it may show up only then. (Of writers that no block
+ * describes, opening reads the first and the last sub-buffer.)
  *
- * From one thread at a time. The file may be truncated or changed by others meanwhile: that gives
- * errors, never a signal.
+ * From one thread at a time, the target's operations too. The file may be truncated or changed by others
+ * meanwhile: that gives errors, never a signal.
  */
 #ifndef GT_READ_RECORDING_H
 #define GT_READ_RECORDING_H
@@ -21,7 +22,7 @@
 
 struct gt_recording;
 
-/* About the run. Strings live as long as the recording; "" = not known. */
+/* About the run; it does not change after opening. Strings live as long as the recording; "" = not known. */
 struct gt_recording_info {
 	const char *const *argv; /* NULL-terminated */
 	uint32_t argc;
@@ -57,11 +58,11 @@ struct gt_recording_info {
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
 };
 
-/* An object that was mapped in a process. */
+/* An object that was mapped in a process, at start <= address < end. */
 struct gt_recording_object {
-	const char *path;
+	const char *path; /* as long as the recording; build_id, too */
 	const uint8_t *build_id;
-	uint32_t build_id_bytes;
+	uint32_t build_id_bytes; /* 0: not known */
 	uint32_t pid;
 	uint64_t start;
 	uint64_t end;
@@ -72,40 +73,45 @@ struct gt_recording_object {
  * Opens `path`. GT_ENOENT: no such file; GT_EPERM, GT_EIO: cannot be read; GT_EFORMAT: not a
  * recording, of a newer format, or so damaged that nothing of it can be told rightly (the message
  * has the byte offset); GT_ENOMEM. Cut and damaged files open otherwise, and gt_recording_problem
- * says what is missing.
+ * says what is missing. With an error *recording is NULL, and `message` (NULL: none is wanted) has the
+ * reason.
  */
 int gt_recording_open(const char *path, struct gt_recording **recording,
 		      struct gt_message *message);
 
 /*
- * The target: all operations but consume; valid until the recording is closed.
- * sub_buffer: GT_ENOENT when the recording never had it, GT_EFORMAT or GT_ECUT when it had but it
- * is damaged or cut off (said in the problems), GT_EIO, GT_ENOMEM. The words come into `buffer`;
- * `used` of the header is the number returned. writer: first and next are of what the file holds;
- * between them sub-buffers may be missing.
+ * The target: all operations but consume, hold and now; valid until the recording is closed, and so are the
+ * strings that it gives.
+ * sub_buffer: GT_ENOENT before the writer's first or from its next on; GT_EFORMAT when it is damaged (said
+ * in the problems) or missing between them; GT_ECUT when the file was cut since it was opened; GT_EIO,
+ * GT_ENOMEM. The words come into `buffer`; `used` of the header is the number returned. writer: first and
+ * next are of what the file holds; between them sub-buffers may be missing. function and function_at:
+ * GT_ENOMEM, too.
  */
 struct gt_target *gt_recording_target(struct gt_recording *recording);
 
+/* Valid until the recording is closed. */
 const struct gt_recording_info *gt_recording_info(struct gt_recording *recording);
 
 /*
  * What is cut off, damaged or missing: one message each, with byte offsets, in the order they were
  * found; NULL behind the last. Grows while sub-buffers are read: ask (again) when reading is done.
- * At most GT_RECORDING_PROBLEMS are kept word by word; the last then counts the others. Valid until the
- * next call.
+ * There are at most GT_RECORDING_PROBLEMS messages: the last of so many only counts the others. Valid until
+ * the next call of this function.
  */
 #define GT_RECORDING_PROBLEMS 32
 const char *gt_recording_problem(struct gt_recording *recording, uint32_t index);
 
 /*
- * True if a part of the file is damaged, missing or cut off within a block, so that figures made
- * from it are of less than was recorded. A recording that merely lacks its end block is not
+ * True if a part of the file that was read so far is damaged, missing or cut off within a block, so that
+ * figures made from it are of less than was recorded. A recording that merely lacks its end block is not
  * damaged: it has a problem that says so, and everything that the file ever held before that point
  * is there.
  */
 bool gt_recording_damaged(struct gt_recording *recording);
 
-/* Reads and checks everything now, so that all problems are known. 0, GT_EIO or GT_ENOMEM. */
+/* Reads and checks the whole trace now, so that all problems are known. 0 (of a damaged file, too), GT_EIO or
+ * GT_ENOMEM. */
 int gt_recording_verify(struct gt_recording *recording);
 
 /* The index'th event with fields that is described; its strings live as long as the recording.
@@ -113,7 +119,7 @@ int gt_recording_verify(struct gt_recording *recording);
 int gt_recording_event_at(const struct gt_recording *recording, uint32_t index,
 			  struct gt_event_format *format);
 
-/* One more than the highest function number. */
+/* One more than the highest function number; 1 if there are no functions. */
 uint32_t gt_recording_function_end(struct gt_recording *recording);
 
 /* The objects in the order of the file. 0 or GT_ENOENT. */
@@ -128,14 +134,14 @@ struct gt_recording_kernel {
 	const char *name;     /* "" of pages */
 	const uint8_t *bytes; /* … */
 	size_t count;
-	void *memory; /* of both: the caller's, to be freed */
+	void *memory; /* of both: the caller's, for free() */
 };
 
 uint32_t gt_recording_kernel_count(struct gt_recording *recording);
-/* Does the part, one of those, hold pages of a CPU, of *cpu? Nothing is read for that. */
+/* Does the part hold pages of a CPU, of *cpu? `index` must be below the count. Nothing is read for that. */
 bool gt_recording_kernel_has_pages(struct gt_recording *recording, uint32_t index, uint32_t *cpu);
-/* Packed pages are given as pages. GT_ENOENT: no such part; GT_ENOMEM, GT_EIO; GT_EFORMAT: the file has changed since it was opened.
- */
+/* Reads a part. Packed pages are given as pages. GT_ENOENT: no such part; GT_ENOMEM, GT_EIO; GT_EFORMAT: the
+ * file has changed since it was opened. With an error there is nothing to be freed. */
 int gt_recording_kernel(struct gt_recording *recording, uint32_t index,
 			struct gt_recording_kernel *part);
 
@@ -146,10 +152,11 @@ struct gt_recording_kernel_file {
 	size_t count;
 };
 
-/* Gives the part's files one by one; *at is 0 at first. False: there are no more. */
+/* Gives the part's files one by one; *at is 0 at first. False: there are no more, or these are pages. */
 bool gt_recording_kernel_file(const struct gt_recording_kernel *part, size_t *at,
 			      struct gt_recording_kernel_file *file);
 
+/* NULL is allowed. */
 void gt_recording_close(struct gt_recording *recording);
 
 #endif
