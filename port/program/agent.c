@@ -8,6 +8,9 @@
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 
+/* A function's patch is this near to its start. */
+#define PATCH_NEAR 16
+
 struct graftrace_agent_state gt_agent_state;
 /* %gs points here before a thread has a block of its own. */
 struct gt_thread gt_null_block __attribute__((aligned(64)));
@@ -75,9 +78,8 @@ uint64_t gt_agent_resolve(uint64_t slot)
 	return gt_port_is_stub_return(*(const uint64_t *)slot) ? gt_program_mirror(slot) : slot;
 }
 
-/* Returns the address in its stub to which the body of a function returns. 0: no region has one
- * of it. */
-static uint64_t stub_return_of(uint32_t function)
+/* The function's stub, and the patch that leads to it. 0: no region has one of it. */
+static uint64_t stub_of(uint32_t function, const struct graftrace_patch **patch)
 {
 	const uint32_t count = __atomic_load_n(&gt_agent_state.region_count, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < count && i < GRAFTRACE_AGENT_REGIONS; i++) {
@@ -86,10 +88,54 @@ static uint64_t stub_return_of(uint32_t function)
 		const uint64_t stubs = start + GRAFTRACE_REGION_STUBS_OFFSET;
 		const uint64_t stub = region->bias - 5 + (uint64_t)function * GRAFTRACE_STUB_BYTES;
 
-		if (stub - stubs < (uint64_t)region->journal_mains * GRAFTRACE_STUB_BYTES)
-			return stub + GRAFTRACE_STUB_RETURN;
+		if (stub - stubs >= (uint64_t)region->journal_mains * GRAFTRACE_STUB_BYTES)
+			continue;
+		*patch = (const struct graftrace_patch *)region->journal +
+			 (stub - stubs) / GRAFTRACE_STUB_BYTES;
+		return stub;
 	}
 	return 0;
+}
+
+/* Returns the address in its stub to which the body of a function returns. 0: as above. */
+static uint64_t stub_return_of(uint32_t function)
+{
+	const struct graftrace_patch *patch;
+	const uint64_t stub = stub_of(function, &patch);
+
+	return stub != 0 ? stub + GRAFTRACE_STUB_RETURN : 0;
+}
+
+/* Whether the call that returns to `address` may be one of the function: not where it is a direct one of
+ * another. */
+static bool may_call(uint64_t address, uint32_t function)
+{
+	const struct graftrace_patch *patch;
+	uint8_t code[5];
+	int32_t distance;
+
+	if (stub_of(function, &patch) == 0 || patch->bytes == 0 ||
+	    !gt_peek_bytes(address - sizeof(code), code, sizeof(code)) || code[0] != 0xe8)
+		return true;
+	memcpy(&distance, code + 1, sizeof(distance));
+	/* The jump may stand in the padding before the function, or behind its endbr64. */
+	return address + (uint64_t)(int64_t)distance - patch->address + PATCH_NEAR < 2 * PATCH_NEAR;
+}
+
+/*
+ * The slot of the call that returns, where the stack pointer says `slot` (gt_record_slot_of). If a handler takes
+ * turns with coroutines, the innermost frame can have the slot of one call and the function of another: the
+ * call at that slot tells.
+ */
+static uint64_t slot_of(struct gt_thread *thread, uint64_t slot, uint32_t function)
+{
+	uint64_t found;
+
+	gt_frames_keep_within(thread);
+	found = gt_record_slot_of(thread, slot, function);
+	if (found != slot && !may_call(*(const uint64_t *)gt_program_mirror(found), function))
+		found = slot;
+	return found;
 }
 
 /* Does what gt_record_entry does for a function that needs its real return address, while
@@ -141,10 +187,8 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 	}
 	gt_signals_mask(&saved);
 	struct gt_thread *thread = current(&hole);
-	if (thread != NULL) {
-		gt_frames_keep_within(thread);
-		slot = gt_record_slot_of(thread, slot, function);
-	}
+	if (thread != NULL)
+		slot = slot_of(thread, slot, function);
 	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
 	if (thread != NULL) {
 		gt_record_exit(thread, slot, function, hole);
