@@ -264,26 +264,32 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 	return error ? error : gt_editor_flush(code);
 }
 
+bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftrace_region *page)
+{
+	const uint64_t start = out->state.regions[index].start;
+	const uint64_t bytes = out->state.regions[index].bytes;
+
+	return start && gt_process_read(out->process, start, page, sizeof(*page)) == 0 &&
+	       page->journal >= start && page->journal - start <= bytes &&
+	       page->journal_used <= page->journal_room &&
+	       page->journal_mains <= page->journal_used &&
+	       (bytes - (page->journal - start)) / sizeof(struct graftrace_patch) >=
+		       page->journal_used;
+}
+
 /* Functions' jumps first, then hooks' and the patches elsewhere that they needed. */
-static int undo_code(struct gt_detach *out, enum keep keep)
+static int undo_code(struct gt_detach *out, const struct gt_stopped_threads *threads,
+		     enum keep keep)
 {
 	struct gt_editor *code = malloc(sizeof(*code));
-	int error = code != NULL ? 0 : GT_ENOMEM;
+	int error = code != NULL ? gt_detach_leave_jumps(out, threads) : GT_ENOMEM;
 
 	out->lookup_count = 0;
 	for (int pass = 0; !error && pass < 2; pass++) {
 		for (uint32_t i = 0; !error && i < out->state.region_count; i++) {
-			uint64_t start = out->state.regions[i].start;
-			uint64_t bytes = out->state.regions[i].bytes;
 			struct graftrace_region page;
 
-			if (!start || gt_process_read(out->process, start, &page, sizeof(page)))
-				continue;
-			if (page.journal < start || page.journal - start > bytes ||
-			    page.journal_used > page.journal_room ||
-			    page.journal_mains > page.journal_used ||
-			    (bytes - (page.journal - start)) / sizeof(struct graftrace_patch) <
-				    page.journal_used)
+			if (!gt_detach_region(out, i, &page))
 				continue;
 			gt_editor_init(code, out->process);
 			error = undo_range(out, code, page.journal, pass ? page.journal_mains : 0,
@@ -317,17 +323,17 @@ static int put_back(struct gt_detach *out, const struct gt_stopped_threads *thre
 
 /* No slot leads to us any more: there is nothing that a walk would have to keep quiet about. Those
  * that have begun in the hook need the lookups for the agent's own frames. */
-static int undo_hooks(struct gt_detach *out, bool clean)
+static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *threads, bool clean)
 {
 	int error = 0;
 
 	if (!out->lookup_count)
 		out->walks_gone = out->lookups_gone = out->lookups_gone || clean;
 	if (out->quiet && !out->walks_gone) {
-		error = undo_code(out, KEEP_LOOKUPS);
+		error = undo_code(out, threads, KEEP_LOOKUPS);
 		out->walks_gone = true;
 	} else if (clean && !out->walking && !out->lookups_gone) {
-		error = undo_code(out, KEEP_NOTHING);
+		error = undo_code(out, threads, KEEP_NOTHING);
 		out->lookups_gone = true;
 	}
 	return error;
@@ -347,7 +353,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	out->rounds++;
 	error = read_agent(out, message);
 	if (!error && first)
-		error = undo_code(out, KEEP_WALKS);
+		error = undo_code(out, &threads, KEEP_WALKS);
 	if (!error)
 		error = gt_detach_read_granules(out);
 	/* A walk of V8's that holds a place of the mirror may write there: all waits for it. */
@@ -358,7 +364,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	if (!error && !walked)
 		error = put_back(out, &threads, &clean, message);
 	if (!error && !walked)
-		error = undo_hooks(out, clean);
+		error = undo_hooks(out, &threads, clean);
 	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of detaching share: detach.c (rounds, code), detach_slots.c (return slots),
+ * What the parts of detaching share: detach.c (rounds, code), detach_jumps.c (islands), detach_slots.c (return slots),
  * detach_inside.c (who is inside), detach_places.c (where moved code belongs), detach_out.c (unmapping).
  * All of it while the world is stopped.
  */
@@ -83,6 +83,13 @@ struct gt_detach {
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address);
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
+
+/* Page 0 of region `index`. False: there is none, or its journal does not lie in it. */
+bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftrace_region *page);
+
+/* detach_jumps.c: threads leave the jumps in the midst of the program's code, before that gets its bytes
+ * back. */
+int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_slots.c: reads the granules that have a mirror; the stack of one; puts return slots back.
  */

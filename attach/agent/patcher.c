@@ -216,6 +216,29 @@ int gt_patcher_reserve(struct gt_patcher *patcher, uint32_t *first, uint32_t cou
 	return 0;
 }
 
+/* A thread that stands at a jump which goes again goes where that leads: below an island is padding, or the
+ * middle of an instruction. */
+static int displace_jump(struct gt_patcher *patcher, uint64_t address, const uint8_t *jump)
+{
+	struct gt_displaced *displaced;
+	int32_t distance;
+
+	if (!patcher->running)
+		return 0;
+	displaced = gt_edits_displace(&patcher->tracee->edits);
+	if (displaced == NULL)
+		return GT_ENOMEM;
+	memcpy(&distance, jump + 1, sizeof(distance));
+	/* None of its bytes but the first can be stood at, and the first byte of an entry never counts. */
+	*displaced = (struct gt_displaced){
+		.start = address - 1,
+		.target = address + 5 + (uint64_t)(int64_t)distance,
+		.covered = 2,
+		.to_body = true,
+	};
+	return 0;
+}
+
 static int change_extra(struct gt_patcher *patcher, const struct gt_change *change, uint32_t i)
 {
 	const struct gt_plan_extra *extra =
@@ -229,6 +252,8 @@ static int change_extra(struct gt_patcher *patcher, const struct gt_change *chan
 	if (!error)
 		error = note(patcher, *change->extras - 1 + i, address, extra->original, bytes,
 			     extra->bytes, false, true);
+	if (!error && !change->on && extra->bytes == 5 && bytes[0] == 0xe9)
+		error = displace_jump(patcher, address, bytes);
 	if (error)
 		return error;
 	patcher->jumps |= bytes[0] == 0xe9;

@@ -22,13 +22,6 @@
 /* Of a saved context: before rip one word that is needed, behind it two. */
 #define BEFORE 1u
 #define BEHIND 2u
-/* eflags of a program: reserved bit 1 is set, and interrupts are on; above bit 21 nothing is. */
-#define FLAGS_ALWAYS 0x202u
-#define FLAGS_BITS   22
-/* cs, gs and fs, ss: those of every 64-bit program; kernels before 4.6 leave ss out. */
-#define SEGMENTS       0x002b000000000033ull
-#define SEGMENTS_NO_SS 0x33ull
-
 struct search {
 	const struct gt_process *process;
 	const struct gt_maps *maps;
@@ -54,12 +47,6 @@ bool gt_suspended_possible(const struct gt_tracee *tracee)
 	return false;
 }
 
-static bool is_program_state(uint64_t flags, uint64_t segments)
-{
-	return (flags & FLAGS_ALWAYS) == FLAGS_ALWAYS && flags >> FLAGS_BITS == 0 &&
-	       (segments == SEGMENTS || segments == SEGMENTS_NO_SS);
-}
-
 /* words[0 … count) stand at `at`. */
 static int look_at_words(struct search *search, const uint64_t *words, size_t count, uint64_t at)
 {
@@ -69,7 +56,7 @@ static int look_at_words(struct search *search, const uint64_t *words, size_t co
 		const struct gt_frame_place place = { at + i * 8, words[i], words[i - BEFORE] };
 		const struct gt_map *stack;
 
-		if (!is_program_state(words[i + 1], words[i + 2]) ||
+		if (!gt_world_is_state(words[i + 1], words[i + 2]) ||
 		    !search->wants(search->data, place.rip))
 			continue;
 		stack = gt_maps_find(search->maps, place.rsp);

@@ -22,6 +22,12 @@
 /* Of stacks that signal frames lead to, one after the other. */
 #define STACKS_MOST	8
 #define CHANGE_LIMIT_MS 5000
+/* eflags of a program: reserved bit 1 is set, and interrupts are on; above bit 21 nothing is. */
+#define FLAGS_ALWAYS 0x202u
+#define FLAGS_BITS   22
+/* cs, gs and fs, ss: those of every 64-bit program; kernels before 4.6 leave ss out. */
+#define SEGMENTS       0x002b000000000033ull
+#define SEGMENTS_NO_SS 0x33ull
 /* Between two stops, at least; and as long as the one before it was. */
 #define PAUSE_NS 20000000ull
 
@@ -77,6 +83,12 @@ bool gt_world_is_restorer(const struct gt_process *process, const struct gt_maps
 	       memcmp(bytes, restorer_code, sizeof(bytes)) == 0;
 }
 
+bool gt_world_is_state(uint64_t flags, uint64_t segments)
+{
+	return (flags & FLAGS_ALWAYS) == FLAGS_ALWAYS && flags >> FLAGS_BITS == 0 &&
+	       (segments == SEGMENTS || segments == SEGMENTS_NO_SS);
+}
+
 static uint64_t frames_begin(const struct gt_process *process, const struct gt_maps *maps,
 			     const struct user_regs_struct *registers)
 {
@@ -123,7 +135,7 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 		words = read_stack(process, stack, at, &count);
 		if (words == NULL)
 			return 0;
-		for (size_t i = 0; !result && i + FRAME_RIP / 8 < count; i++) {
+		for (size_t i = 0; !result && i + FRAME_RIP / 8 + 2 < count; i++) {
 			uint64_t rip = words[i + FRAME_RIP / 8], saved = words[i + FRAME_RSP / 8];
 			struct gt_frame_place place = { at + i * 8 + FRAME_RIP, rip, saved };
 			bool leaves = saved < stack->start || saved >= stack->end;
@@ -134,11 +146,15 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 			if (!wants(data, rip) && !(leaves && gt_maps_find(maps, saved) != NULL))
 				continue;
 			if (words[i] != restorer) {
-				if (!gt_world_is_restorer(process, maps, words[i])) {
+				const uint64_t *state = &words[i + FRAME_RIP / 8 + 1];
+
+				/* A traced handler returns to its stub. */
+				if (gt_world_is_restorer(process, maps, words[i])) {
+					restorer = words[i];
+				} else if (!gt_world_is_state(state[0], state[1])) {
 					other = words[i];
 					continue;
 				}
-				restorer = words[i];
 			}
 			if (leaves)
 				next = saved;

@@ -33,6 +33,9 @@ bool gt_world_is_own_stack(const struct gt_process *process, const struct gt_map
 bool gt_world_is_restorer(const struct gt_process *process, const struct gt_maps *maps,
 			  uint64_t address);
 
+/* Whether these can be eflags and segments of a program as the kernel saves them, one behind the other, behind rip. */
+bool gt_world_is_state(uint64_t flags, uint64_t segments);
+
 /* What the kernel has saved for a handler. */
 struct gt_frame_place {
 	uint64_t rip_at; /* address of the saved instruction pointer */

@@ -79,8 +79,8 @@ static bool leaves_straight_line(struct gt_thread *thread, const uint64_t *words
 	if (region != NULL || is_in_image(words[i])) {
 		const uint64_t rdx = words[i - 4], rax = words[i - 3], rcx = words[i - 2];
 
-		/* While a place of several words is taken at rax, rcx lies further up. */
-		if (rcx - rax - 1 >= LONGEST_PLACE)
+		/* While a line takes a place of several words at rax, rcx lies further up. */
+		if (!is_line || rcx - rax - 1 >= LONGEST_PLACE)
 			gt_record_give_up_place(thread, rcx);
 		gt_record_give_up_place(thread, rdx);
 		gt_record_give_up_place(thread, rax);

@@ -2,9 +2,12 @@
 """Attaching at unhappy moments: while the process executes another program, while others attach."""
 
 import re
+import signal
 import subprocess
 
 import pytest
+
+from attaching import Running, start_recording
 
 
 @pytest.fixture
@@ -210,3 +213,61 @@ def test_a_context_that_a_signal_preempted_in_bytes_that_are_replaced_goes_on(re
     process.communicate("x\n", timeout=60)
     recording.communicate(timeout=60)
     assert (told, process.returncode) == ("resumed\n", 7)
+
+
+# Its loop's jump of two bytes is led over an island in the padding behind it. The trap flag stops it there.
+ISLAND = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+int loops(int rounds);
+__asm__(".text\n.p2align 4\n.globl loops\n.type loops, @function\nloops:\n"
+	"add $3, %eax\nsub $1, %edi\njnz loops\nret\n.size loops, . - loops\n.p2align 4\n");
+
+static void on_trap(int number, siginfo_t *info, void *data)
+{
+	greg_t *registers = ((ucontext_t *)data)->uc_mcontext.gregs;
+	(void)number, (void)info;
+	if (registers[REG_RIP] - (greg_t)loops < 9 || registers[REG_RIP] - (greg_t)loops >= 16)
+		return;
+	registers[REG_EFL] &= ~0x100;
+	puts("at the island");
+	while (*(volatile unsigned char *)loops == 0xe9)
+		usleep(1000);
+}
+
+int main(void)
+{
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+	char line[20];
+	int result = 0, rounds = 5;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	sigaction(SIGTRAP, &action, NULL);
+	puts("ready");
+	if (!fgets(line, sizeof line, stdin))
+		return 1;
+	__asm__ volatile("pushf; orq $0x100, (%%rsp); popf; call loops; pushf; andq $~0x100, (%%rsp); popf"
+			 : "+a"(result), "+D"(rounds) : : "memory", "cc");
+	puts(result == 15 ? "right" : "wrong");
+	return !fgets(line, sizeof line, stdin);
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["left", "filtered"])
+def test_a_thread_that_stands_at_an_island_goes_on_when_the_island_goes(how, graftrace, compile):
+    with Running(compile(ISLAND, "-O1", "-mno-red-zone")) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("step") == "at the island"
+        if how == "filtered":
+            graftrace("set", "-P", target.pid, "set_ftrace_filter", "main")
+            assert target.line() == "right"
+        tracer.send_signal(signal.SIGINT)
+        if how == "left":
+            assert target.line() == "right"
+        assert tracer.wait(60) == 0
+        tracer.communicate()
