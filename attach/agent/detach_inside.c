@@ -309,9 +309,9 @@ static int look_at_stacks(struct looker *looker, const struct gt_stopped_threads
 /*
  * Whether registers that were saved are only left over from a handler that has returned, as far as the
  * threads' stack pointers tell. They are where they stand, as a handler's frame, on an alternate stack (the
- * kernel has saved its bounds beside them) and no thread runs on it; where a thread runs on its own stack and they lead to that
- * one; where they stand below a stack pointer and lead to above it. What stands above a thread's stack
- * pointer was looked at with the thread.
+ * kernel has saved its bounds beside them) and no thread runs on it; where a thread runs on its own stack
+ * and they lead to that one; where they stand below a stack pointer and lead to above it. What stands above
+ * a thread's stack pointer was looked at with the thread.
  */
 static bool is_left_over(const struct looker *looker, const struct gt_frame_place *saved)
 {

@@ -22,6 +22,7 @@
 /* Of a saved context: before rip one word that is needed, behind it two. */
 #define BEFORE 1u
 #define BEHIND 2u
+
 struct search {
 	const struct gt_process *process;
 	const struct gt_maps *maps;

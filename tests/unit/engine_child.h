@@ -59,6 +59,21 @@ static inline void check_equal(const char *what, uint64_t got, uint64_t wanted)
 #define CHECK_EQUAL(got, wanted) check_equal(#got, (uint64_t)(got), (uint64_t)(wanted))
 #define CHECK(condition)	 check((condition), #condition, 0, 1)
 
+/* With a ring of 2 MiB whose oldest sub-buffers are overwritten: a test may step through any number of
+ * calls. threshold: ticks; 0: none. */
+static inline void start_overwriting(enum graftrace_tracer tracer, uint64_t threshold, bool profile)
+{
+	struct engine_options options = {
+		.sub_buffers = 512,
+		.sub_buffer_bytes = 4096,
+		.tracer = tracer,
+		.mode = GRAFTRACE_MODE_OVERWRITE,
+		.threshold_ticks = threshold,
+		.profile = profile,
+	};
+	engine_start(&options);
+}
+
 /* What was recorded, as engine_text() has it. */
 static inline void check_trace(const char *wanted)
 {

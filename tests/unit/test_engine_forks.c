@@ -98,15 +98,7 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 
 static void patch_all(enum graftrace_tracer tracer, uint64_t threshold, bool profile)
 {
-	struct engine_options options = {
-		.sub_buffers = 512,
-		.sub_buffer_bytes = 4096,
-		.tracer = tracer,
-		.mode = GRAFTRACE_MODE_OVERWRITE,
-		.threshold_ticks = threshold,
-		.profile = profile,
-	};
-	engine_start(&options);
+	start_overwriting(tracer, threshold, profile);
 	engine_patch((void *)leaf, ENGINE_ORDINARY);
 	engine_patch((void *)single, ENGINE_ORDINARY);
 	engine_patch((void *)long_one, ENGINE_ORDINARY);
