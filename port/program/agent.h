@@ -59,6 +59,9 @@ bool gt_threads_is_vfork_child(void);
 void *memset(void *memory, int value, size_t bytes);
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 
+/* memory.c: the end of the agent's mapping that holds `address`, 0: it is in none. Takes no lock. */
+uint64_t gt_memory_end(uint64_t address);
+
 /* mirror.c */
 /* Reads bytes that may not be mapped. False: not all of them can be read. */
 bool gt_peek_bytes(uint64_t address, void *bytes, uint64_t count);
@@ -69,6 +72,8 @@ void gt_mirror_close(uint64_t low, uint64_t high);
 #define GT_MCL_FUTURE  2
 #define GT_MCL_ONFAULT 4
 bool gt_locked_all(uint64_t *flags);
+/* Whether what is mapped from now on is locked in RAM, and may be unlocked by the agent. */
+bool gt_locks_later(void);
 /* Memory that nobody may touch yet need not be in RAM, whatever mlockall has said. */
 void gt_locked_give_free(void *memory, uint64_t bytes);
 

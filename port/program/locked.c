@@ -2,8 +2,9 @@
 /*
  * Programs that keep their memory in RAM (mlockall). The arena is more than a gigabyte of addresses
  * of which little is ever used: mlockall would make the kernel fill all of them with pages, and count
- * them against RLIMIT_MEMLOCK. So what it does to the mappings that are there is done here, mapping
- * by mapping, without the arena; what it says of later ones it says itself.
+ * them against RLIMIT_MEMLOCK. The regions and the agent's memory would count, too. So what it does to
+ * the mappings that are there is done here, mapping by mapping, without these; what it says of later
+ * ones it says itself.
  *
  * Runs on the program's stack, with its signals as they are.
  */
@@ -26,12 +27,41 @@
 
 static bool locks_later; /* mlockall(MCL_FUTURE) is in force */
 
+/* The end of the region that holds `address`. 0: none does. */
+static uint64_t end_of_region(uint64_t address)
+{
+	const uint32_t count = __atomic_load_n(&gt_agent_state.region_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count && i < GRAFTRACE_AGENT_REGIONS; i++) {
+		const uint64_t start = gt_agent_state.regions[i].start;
+
+		if (address - start < gt_agent_state.regions[i].bytes)
+			return start + gt_agent_state.regions[i].bytes;
+	}
+	return 0;
+}
+
+/* Whether arena, regions and the agent's memory are all that lies in a mapping: the kernel merges
+ * those that touch and are alike. */
+static bool is_recorders(uint64_t start, uint64_t end)
+{
+	const uint64_t arena = gt_agent_state.arena, bytes = gt_port_arena()->bytes;
+	uint64_t at = start;
+
+	if (start >= arena && end <= arena + bytes)
+		return true;
+	while (at != 0 && at < end) {
+		const uint64_t next = end_of_region(at);
+
+		at = next != 0 ? next : gt_memory_end(at);
+	}
+	return at != 0;
+}
+
 /* Locks one mapping. False: over the kernel's limit, or the mapping has just gone. */
 static bool lock_one(uint64_t start, uint64_t end, bool on_fault)
 {
-	const uint64_t arena = gt_agent_state.arena, bytes = gt_port_arena()->bytes;
-
-	if (end <= start || end > USER_SPACE_ENDS || (start >= arena && end <= arena + bytes))
+	if (end <= start || end > USER_SPACE_ENDS || is_recorders(start, end))
 		return true;
 	if (gt_syscall_failed(
 		    gt_syscall3(SYS_MLOCK2, (long)start, (long)(end - start), MLOCK_ONFAULT)))
@@ -127,8 +157,13 @@ bool gt_locked_all(uint64_t *flags)
 	return done;
 }
 
+bool gt_locks_later(void)
+{
+	return __atomic_load_n(&locks_later, __ATOMIC_RELAXED) && !is_filtered();
+}
+
 void gt_locked_give_free(void *memory, uint64_t bytes)
 {
-	if (__atomic_load_n(&locks_later, __ATOMIC_RELAXED) && !is_filtered())
+	if (gt_locks_later())
 		gt_syscall3(SYS_MUNLOCK, (long)memory, (long)bytes, 0);
 }

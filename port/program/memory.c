@@ -66,8 +66,8 @@ static void *map_raw(size_t bytes)
 /* Most of a piece that large is never touched. */
 #define VAST_BYTES (1024 * 1024ul)
 
-/* Without access, mlockall cannot populate the mapping. */
-static void *map_vast(size_t bytes)
+/* Without access, mlockall cannot populate the mapping, and what has no pages is not missed. */
+static void *map_unlocked(size_t bytes)
 {
 	long address = gt_syscall6(SYS_MMAP, 0, (long)bytes, 0, 0x02 | 0x20 | 0x4000, -1, 0);
 	if (gt_syscall_failed(address))
@@ -125,10 +125,27 @@ static void forget(void *memory)
 			}
 }
 
+uint64_t gt_memory_end(uint64_t address)
+{
+	const struct graftrace_mappings *page = (const struct graftrace_mappings *)__atomic_load_n(
+		&gt_agent_state.mappings, __ATOMIC_ACQUIRE);
+
+	for (; page != NULL; page = (const struct graftrace_mappings *)page->next)
+		for (uint32_t i = 0; i < page->used; i++) {
+			const uint64_t start =
+				__atomic_load_n(&page->entries[i].start, __ATOMIC_ACQUIRE);
+
+			if (start != 0 && address - start < page->entries[i].bytes)
+				return start + page->entries[i].bytes;
+		}
+	return 0;
+}
+
 /* The heap's lock is held. */
 static void *map(size_t bytes)
 {
-	void *memory = bytes < VAST_BYTES ? map_raw(bytes) : map_vast(bytes);
+	void *memory =
+		bytes < VAST_BYTES && !gt_locks_later() ? map_raw(bytes) : map_unlocked(bytes);
 	if (memory != NULL && !note(memory, bytes)) {
 		unmap_raw(memory, bytes);
 		memory = NULL;
