@@ -116,7 +116,8 @@ static int lead_thread(struct gt_detach *out, struct jumps *jumps, pid_t tid)
 		jump = find(jumps, registers.rip);
 		error = gt_world_thread_frames(out->process, &out->maps, &registers, is_jump,
 					       lead_frame, jumps);
-		if (!error && jump != NULL) {
+		/* A call that is restarted stands before it, and the jump is where an instruction was. */
+		if (!error && jump != NULL && !gt_thread_restarts(&registers)) {
 			registers.rip = jump->to;
 			error = gt_thread_set_registers(tid, &registers);
 		}

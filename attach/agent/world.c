@@ -225,16 +225,20 @@ static int move_frame(void *data, const struct gt_frame_place *frame)
  * two bytes of its instruction. */
 static uint64_t moved_rip(const struct gt_edits *edits, const struct user_regs_struct *registers)
 {
+	const bool restarts = gt_thread_restarts(registers);
 	const struct gt_displaced *displaced;
 	uint64_t rip = registers->rip, place;
 
-	if (gt_thread_restarts(registers)) {
+	if (restarts) {
 		displaced = gt_edits_displaced(edits, rip - 2);
 		place = displaced != NULL ? gt_edits_new_place(displaced, rip - 2) : 0;
 		if (place)
 			return place + 2;
 	}
 	displaced = gt_edits_displaced(edits, rip);
+	/* The call is not the first of what is replaced, but stands before a jump that goes again: it stays. */
+	if (restarts && displaced != NULL && displaced->start != rip - 2)
+		return 0;
 	return displaced != NULL ? gt_edits_new_place(displaced, rip) : 0;
 }
 

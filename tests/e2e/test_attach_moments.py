@@ -271,3 +271,41 @@ def test_a_thread_that_stands_at_an_island_goes_on_when_the_island_goes(how, gra
             assert target.line() == "right"
         assert tracer.wait(60) == 0
         tracer.communicate()
+
+
+# It sleeps in a call; behind that is its loop's jump of five bytes, which is patched.
+BEFORE_A_JUMP = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+long waits(int end, void *buffer, long bytes);
+__asm__(".text\n.p2align 4\n.globl waits\n.type waits, @function\nwaits:\n"
+	"xor %eax, %eax\ncmpb $0, (%rsi)\njnz 1f\nsyscall\n.byte 0xe9\n.long waits - . - 4\n"
+	"1: ret\n.size waits, . - waits\n.p2align 4\n");
+
+int main(void)
+{
+	char buffer[2] = { 0 };
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	waits(0, buffer, 1);
+	puts(buffer);
+	return getchar() != '\n';
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["left", "filtered"])
+def test_a_call_that_is_restarted_before_a_jump_that_goes_is_restarted(how, graftrace, compile):
+    with Running(compile(BEFORE_A_JUMP, "-O1")) as target:
+        tracer = start_recording(graftrace, target.pid)
+        if how == "filtered":
+            graftrace("set", "-P", target.pid, "set_ftrace_filter", "main")
+            assert target("x") == "x"
+        tracer.send_signal(signal.SIGINT)
+        assert tracer.wait(60) == 0
+        tracer.communicate()
+        if how == "left":
+            assert target("x") == "x"
+        assert target.process.wait(60) == 0
