@@ -140,21 +140,21 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 			struct gt_frame_place place = { at + i * 8 + FRAME_RIP, rip, saved };
 			bool leaves = saved < stack->start || saved >= stack->end;
 
-			if (words[i] < 65536 || words[i] == other)
+			const uint64_t *state = &words[i + FRAME_RIP / 8 + 1];
+
+			if (words[i] < 65536)
 				continue;
 			/* Most words fail here; only those that would matter are looked up. */
 			if (!wants(data, rip) && !(leaves && gt_maps_find(maps, saved) != NULL))
 				continue;
-			if (words[i] != restorer) {
-				const uint64_t *state = &words[i + FRAME_RIP / 8 + 1];
-
-				/* A traced handler returns to its stub. */
-				if (gt_world_is_restorer(process, maps, words[i])) {
-					restorer = words[i];
-				} else if (!gt_world_is_state(state[0], state[1])) {
+			/* A traced handler returns to its stub: as its other calls do, which are none. */
+			if (words[i] != restorer && !gt_world_is_state(state[0], state[1])) {
+				if (words[i] == other ||
+				    !gt_world_is_restorer(process, maps, words[i])) {
 					other = words[i];
 					continue;
 				}
+				restorer = words[i];
 			}
 			if (leaves)
 				next = saved;

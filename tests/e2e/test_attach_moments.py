@@ -309,3 +309,59 @@ def test_a_call_that_is_restarted_before_a_jump_that_goes_is_restarted(how, graf
         if how == "left":
             assert target("x") == "x"
         assert target.process.wait(60) == 0
+
+
+# Its handler calls itself, with a word between that leads off the stack where a signal's frame would have rsp.
+CALLS_ITSELF = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int faults(int *page);
+__asm__(".text\n.p2align 4\n.globl faults\n.type faults, @function\nfaults:\n"
+	"xor %ecx, %ecx\nmov (%rdi), %ecx\nlea 7(%rcx), %eax\nret\n.size faults, . - faults\n.p2align 4\n");
+
+static char elsewhere[4096] __attribute__((aligned(4096)));
+static int *page = (int *)elsewhere;
+
+void on_fault(int number)
+{
+	void *volatile words[64];
+	for (int i = 0; i < 64; i++)
+		words[i] = number && i == 20 ? elsewhere : 0;
+	if (number) {
+		on_fault(0);
+	} else {
+		puts("in the handler");
+		while (*(volatile unsigned char *)faults != 0xe9)
+			usleep(1000);
+		mprotect(page, 4096, PROT_READ | PROT_WRITE);
+	}
+	__asm__ volatile("" : : "r"(words) : "memory");
+}
+
+int main(void)
+{
+	char line[20];
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	signal(SIGSEGV, on_fault);
+	mprotect(page, 4096, PROT_NONE);
+	puts("ready");
+	if (!fgets(line, sizeof line, stdin))
+		return 1;
+	printf("%d\n", faults(page));
+	return !fgets(line, sizeof line, stdin);
+}
+"""
+
+
+def test_a_frame_of_a_traced_handler_that_calls_itself_is_one(graftrace, compile):
+    with Running(compile(CALLS_ITSELF, "-O1")) as target:
+        tracer = start_recording(graftrace, target.pid, "-l", "on_fault")
+        assert target("go") == "in the handler"
+        graftrace("set", "-P", target.pid, "set_ftrace_filter", "on_fault faults")
+        assert target.line() == "7"
+        tracer.send_signal(signal.SIGINT)
+        assert tracer.wait(60) == 0
+        tracer.communicate()
