@@ -116,9 +116,8 @@ static uint64_t stub_return_of(uint32_t function)
 	return stub != 0 ? stub + GRAFTRACE_STUB_RETURN : 0;
 }
 
-/* Whether the call that returns to `address` may be one of the function: not where it is a direct one of
- * another. */
-static bool may_call(uint64_t address, uint32_t function)
+/* Whether the call that returns to `address` is a direct one, and *of_it: of that function. */
+static bool is_direct(uint64_t address, uint32_t function, bool *of_it)
 {
 	const struct graftrace_patch *patch;
 	uint8_t code[5];
@@ -126,24 +125,30 @@ static bool may_call(uint64_t address, uint32_t function)
 
 	if (stub_of(function, &patch) == 0 || patch->bytes == 0 ||
 	    !gt_peek_bytes(address - sizeof(code), code, sizeof(code)) || code[0] != 0xe8)
-		return true;
+		return false;
 	memcpy(&distance, code + 1, sizeof(distance));
 	/* The jump may stand in the padding before the function, or behind its endbr64. */
-	return address + (uint64_t)(int64_t)distance - patch->address + PATCH_NEAR < 2 * PATCH_NEAR;
+	*of_it = address + (uint64_t)(int64_t)distance - patch->address + PATCH_NEAR <
+		 2 * PATCH_NEAR;
+	return true;
 }
 
 /*
  * The slot of the call that returns, where the stack pointer says `slot` (gt_record_slot_of). If a handler takes
  * turns with coroutines, the innermost frame can have the slot of one call and the function of another: the
- * call at that slot tells.
+ * calls at both slots tell. One of another function alone says nothing: that may be a stub of a linkage table, or have
+ * jumped on.
  */
 static uint64_t slot_of(struct gt_thread *thread, uint64_t slot, uint32_t function)
 {
-	uint64_t found;
+	uint64_t found, address;
+	bool of_it;
 
 	gt_frames_keep_within(thread);
 	found = gt_record_slot_of(thread, slot, function);
-	if (found != slot && !may_call(*(const uint64_t *)gt_program_mirror(found), function))
+	if (found != slot && gt_port_peek(gt_program_mirror(slot), &address) &&
+	    is_direct(address, function, &of_it) && of_it &&
+	    is_direct(*(const uint64_t *)gt_program_mirror(found), function, &of_it) && !of_it)
 		found = slot;
 	return found;
 }

@@ -30,11 +30,16 @@ def test_functions_that_take_their_arguments_off_the_stack(options, returns, gra
     if "--threshold" in options:
         return
     counts = dict(re.findall(r"^(\w+),[^,]*,(\d+)", graftrace("report", "--format", "csv").stdout, re.M))
-    for name in ("jumps_twice", "may_jump", "points", "crosses", "far_return", "far_away"):
+    for name in ("jumps_twice", "may_jump", "leads", "crosses", "far_return", "far_away"):
         assert counts[name] == "300"
     # Called by themselves, and at the end of others.
-    assert counts["jumps"] == "600"
-    assert counts["takes"] == "1499"
+    assert counts["jumps"] == counts["points"] == "600"
+    assert counts["takes"] == "1799"
+
+
+def test_a_function_that_is_reached_by_way_of_another_jumps_to_one_that_takes_its_arguments(returns, graftrace):
+    plain = subprocess.run([returns], capture_output=True, text=True, check=True, timeout=60)
+    assert graftrace("record", "-l", "points", "--", returns).stdout == plain.stdout
 
 
 def test_functions_that_take_their_arguments_off_the_stack_are_profiled(returns, graftrace):

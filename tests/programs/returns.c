@@ -22,6 +22,9 @@ FUNCTION(may_jump, "mov 8(%rsp), %rcx; cmp $0, %rcx; jne takes; xor %eax, %eax; 
 /* ... which no plan can know. */
 FUNCTION(points, "mov pointer@GOTPCREL(%rip), %rcx; jmp *(%rcx)");
 FUNCTION(crosses, "mov 8(%rsp), %rcx; mov %rcx, %rdx; jmp far_away@PLT");
+/* ... and that is called by way of another. */
+FUNCTION(leads, "mov 8(%rsp), %rcx; nop; jmp points");
+FUNCTION(calls_leads, "push 16(%rsp); push 16(%rsp); call leads; ret $16");
 /* Far returns: an address and a code segment, or all of a stack as well. */
 FUNCTION(far_return, "mov 8(%rsp), %rax; sub 16(%rsp), %rax; mov %cs, %edx\n"
 		     "mov %rdx, 8(%rsp); lretq $8");
@@ -42,7 +45,7 @@ static long call(void *function, long a, long b)
 }
 
 #define EACH(of) \
-	of(takes) of(jumps) of(jumps_twice) of(may_jump) of(points) of(crosses) of(far_return)
+	of(takes) of(jumps) of(jumps_twice) of(may_jump) of(points) of(calls_leads) of(crosses) of(far_return)
 #define DECLARE(name) extern char name[];
 EACH(DECLARE)
 
