@@ -44,8 +44,9 @@ static long call(void *function, long a, long b)
 	return result;
 }
 
-#define EACH(of) \
-	of(takes) of(jumps) of(jumps_twice) of(may_jump) of(points) of(calls_leads) of(crosses) of(far_return)
+#define EACH(of)                                                                                \
+	of(takes) of(jumps) of(jumps_twice) of(may_jump) of(points) of(calls_leads) of(crosses) \
+		of(far_return)
 #define DECLARE(name) extern char name[];
 EACH(DECLARE)
 
