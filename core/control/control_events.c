@@ -389,8 +389,9 @@ static void put_field(const struct gt_event_format *format, uint32_t i, char *li
 			  "\tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n");
 	else if (field->is_string || field->count)
 		gt_format(line, room,
-			  "\tfield:__data_loc %s[] %s;\toffset:%u;\tsize:4;\tsigned:0;\n",
-			  field->is_string ? "char" : field->type, field->name, 8 + 8 * i);
+			  "\tfield:__data_loc %s[] %s;\toffset:%u;\tsize:4;\tsigned:%u;\n",
+			  field->is_string ? "char" : field->type, field->name, 8 + 8 * i,
+			  field->is_string || field->is_signed);
 	else
 		gt_format(line, room, "\tfield:%s %s;\toffset:%u;\tsize:%u;\tsigned:%u;\n",
 			  field->type, field->name, 8 + 8 * i, field->bytes, field->is_signed);

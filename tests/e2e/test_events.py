@@ -248,7 +248,7 @@ def test_a_format_is_what_linux_writes_of_its_events(mounted):
     number = int((path / "events/shop/sold/id").read_text())
     assert text.startswith(f"name: sold\nID: {number}\nformat:\n\tfield:unsigned short common_type;\toffset:0;")
     assert "\tfield:int count;\toffset:8;\tsize:4;\tsigned:1;\n" in text
-    assert "\tfield:__data_loc char[] what;\toffset:16;\tsize:4;\tsigned:0;\n" in text
+    assert "\tfield:__data_loc char[] what;\toffset:16;\tsize:4;\tsigned:1;\n" in text
     assert ('print fmt: "count=%d what=\\"%s\\" small=%u negative=%lld price=0x%llx nowhere=0x%llx", REC->count, '
             '__get_str(what), REC->small, REC->negative, REC->price, REC->nowhere\n') in text
 

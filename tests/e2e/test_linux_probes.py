@@ -148,10 +148,10 @@ def test_a_file_says_the_same(theirs, ours, name):
 @pytest.mark.parametrize("event", EVENTS)
 def test_a_format_has_the_same_fields_and_text(theirs, ours, event):
     def of(found):
-        """Names and scalar types of the fields, and the text; a symbol is a number to libtraceevent, an array a text."""
+        """Names, and types of scalars and strings, of the fields, and the text; a symbol is a number to libtraceevent, an array a text."""
         text = found[f"format:{event}"]
         fields = re.findall(r"^\tfield:(.*?);\toffset:\d+;\tsize:(\d+);\tsigned:(\d);$", text, re.M)
-        scalars = [(name, size, sign) for name, size, sign in fields if "[]" not in name]
+        scalars = [(name, size, sign) for name, size, sign in fields if "[]" not in name or "char[]" in name]
         names = [re.search(r"\w+", name.replace("[]", "").split()[-1])[0] for name, *_ in fields]
         printed = re.search(r'^print fmt: "(.*)", REC', text, re.M)[1].replace("%Lx", "%llx").replace("%Ld", "%lld")
         return text.splitlines()[0], scalars, names, re.sub(r"=(?:\{[^}]*\}|%s(?= |$))", "=ARRAY", printed).replace(
