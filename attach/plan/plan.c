@@ -275,6 +275,8 @@ static int plan_entry(struct gt_plan_work *work)
 			reason = plan->object_reason;
 		if (!reason && is_hooked(plan, function->address))
 			reason = GT_REASON_HOOKED;
+		if (!reason && gt_plan_is_abort_handler(plan, function->address))
+			reason = GT_REASON_PART;
 		if (!reason && plan->object_reason == GT_REASON_NO_UNWINDER &&
 		    gt_cancels_in(&plan->cancels, plan->scan, work->index))
 			reason = GT_REASON_CANCELS;
@@ -408,6 +410,10 @@ int gt_plan_create(struct gt_object *object, struct gt_plan **plan, struct gt_me
 	if (error) {
 		gt_plan_destroy(created);
 		return error;
+	}
+	if (gt_plan_keep_sequences(created) != 0) {
+		error = GT_ENOMEM;
+		goto no_memory;
 	}
 	created->resolver = gt_rule_resolver(created->scan, object);
 	if (created->resolver && !created->object_never)

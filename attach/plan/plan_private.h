@@ -99,6 +99,12 @@ uint64_t gt_plan_padding_behind(struct gt_plan *plan, uint32_t index);
  * the function's start, and something leads to it. */
 bool gt_plan_is_code(struct gt_plan *plan, uint64_t address);
 
+/* sequences.c: what the kernel restarts stays where it is, with the signatures of its abort handlers.
+ * GT_ENOMEM. */
+int gt_plan_keep_sequences(struct gt_plan *plan);
+/* Whether the kernel leads there, with a signature before it: nobody calls it. */
+bool gt_plan_is_abort_handler(struct gt_plan *plan, uint64_t address);
+
 /* plan_probe.c: the code is scanned, and what is on disk, which was planned without places, is
  * forgotten. */
 int gt_plan_prepare_places(struct gt_plan *plan, struct gt_message *message);

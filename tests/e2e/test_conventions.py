@@ -119,3 +119,16 @@ def test_who_asks_finds_its_caller_while_filters_change(asks_itself, graftrace):
             served.calls(20)
         served.put("current_tracer", "nop")
         served.calls(20)
+
+
+@pytest.mark.parametrize("flags", [[], ["-no-pie", "-fno-pie"], ["-static"]], ids=["pie", "no-pie", "static"])
+@pytest.mark.parametrize("options", [[], ["-l", "tiny", "-l", "main"], ["--breakpoints"]],
+                         ids=["all", "few", "breakpoints"])
+def test_what_the_kernel_restarts_stays_where_it_is(flags, options, graftrace):
+    program = behaviour.run_compiler(["gcc", "-O2", *flags], [behaviour.PROGRAMS / "sequences.c"],
+                                     "-".join(["sequences", *flags]))
+    plain = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60)
+    assert plain.stdout == "0 wrong, 0 replaced\n"
+    traced = graftrace("record", *options, "--", program)
+    assert traced.stdout == plain.stdout
+    assert re.search(r" trampoline +\(is a part of another function", graftrace("functions", program).stdout)
