@@ -266,8 +266,6 @@ static int export_to(struct arguments *arguments, struct gt_recording *recording
 		return GT_EXIT_DONE;
 	if (error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
-	else if (error == GT_ENOTSUP)
-		gt_complain(NAME, "%s", message.text);
 	else
 		gt_complain(NAME, "cannot write '%s': %s", arguments->output, message.text);
 	return GT_EXIT_FAILED;

@@ -70,7 +70,8 @@ struct gt_export {
 	uint64_t least_ns;
 	uint32_t function_end; /* one more than the highest function number */
 	int fd;		       /* the output; of a directory: its descriptor. Never closed here */
-	bool is_new; /* the output is an empty file of the caller's own: it may be cut to be written anew */
+	bool is_new; /* the output is an empty file of the caller's own: it may be cut to be written anew; of a
+		      * directory false */
 	struct gt_message *message; /* NULL: none is wanted */
 
 	/* For the formats. */
@@ -126,7 +127,7 @@ const struct gt_export_line *gt_export_line(struct gt_export *export, uint32_t f
 const char *gt_export_build(struct gt_export *export, uint32_t number,
 			    const struct gt_function *function);
 /* Name of a lane, "NAME-TID" or "NAME-TID stack 2" (of a stack that is not the thread's first one), cut to
- * bytes - 1. */
+ * bytes - 1. NAME is "<...>" where it is not known. */
 void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes);
 /* The own time, in ticks, of a call that ended at `end`; never below 0. */
 static inline uint64_t gt_export_self(const struct gt_stack_call *call, uint64_t end)

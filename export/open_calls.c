@@ -116,7 +116,9 @@ static int later_first(const void *a, const void *b)
 
 	if (x->last != y->last)
 		return x->last < y->last ? 1 : -1;
-	return x->writer.generation < y->writer.generation ? -1 : 1;
+	if (x->writer.generation != y->writer.generation)
+		return x->writer.generation < y->writer.generation ? -1 : 1;
+	return (x->context > y->context) - (x->context < y->context);
 }
 
 int gt_open_calls_make(struct gt_target *target, uint32_t pid, struct gt_open_calls **out,

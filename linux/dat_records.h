@@ -15,15 +15,17 @@
 
 struct gt_dat_records;
 
-/* The handles are the caller's, and nobody else reads records of theirs meanwhile. by_library: reads all
- * of it by libtracecmd. GT_ENOMEM. */
+/* The handles, one at least, are the caller's, outlive the records, and nobody else reads records of theirs
+ * meanwhile. by_library: reads all of it by libtracecmd. GT_ENOMEM: *records is NULL. */
 int gt_dat_records_create(struct tracecmd_input *const *handles, int count, bool by_library,
 			  struct gt_dat_records **records);
 
-/* 1: *record is the next one, whole until the next call. 0: there is none. GT_EAGAIN: the pages are not
- * as expected, and everything has to be read again by libtracecmd. */
+/* 1: *record is the next one, not to be freed, until the next call; its offset, record_size and the like are
+ * those of the first one in its page. 0: there is none. GT_EAGAIN (not by_library; also behind records): the pages
+ * are not as expected, and everything has to be read again, by_library. After either only destroy. */
 int gt_dat_records_next(struct gt_dat_records *records, struct tep_record **record);
 
+/* NULL is allowed. */
 void gt_dat_records_destroy(struct gt_dat_records *records);
 
 #endif

@@ -183,10 +183,13 @@ int gt_file_writer_flush_old(struct gt_file_writer *writer)
 int gt_file_writer_create(const struct gt_file_writer_options *options, struct gt_file_writer **out,
 			  struct gt_message *message)
 {
+	struct gt_file_writer *writer;
 	int error;
-	struct gt_file_writer *writer = calloc(1, sizeof(*writer));
 
 	*out = NULL;
+	if (options->size < sizeof(*options))
+		return gt_fail(message, GT_EINVAL, "the options of the recording are too short");
+	writer = calloc(1, sizeof(*writer));
 	if (writer == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for a recording");
 	writer->compress = options->compress;

@@ -23,8 +23,8 @@ struct gt_file_writer;
 
 /* Strings and arrays end with the call; NULL = not known. */
 struct gt_file_writer_options {
-	size_t size;	  /* sizeof(struct gt_file_writer_options): room to grow */
-	const char *path; /* an existing file becomes PATH.old */
+	size_t size;	  /* sizeof(struct gt_file_writer_options), or more: room to grow */
+	const char *path; /* gt_recording_file_create(): an existing file becomes PATH.old */
 	bool compress;
 	int level; /* of zstd, 1 … 19; 0 = what was measured to be best */
 	struct gt_clock clock;
@@ -41,7 +41,8 @@ struct gt_file_writer_options {
 	unsigned (*pressure)(void *data);
 	void *pressure_data;
 	/* Not 0: nothing is created; what comes is added to the recording at `path`, that has no end
-	 * block, behind its whole blocks (gt_recording_info: whole_bytes, blocks). */
+	 * block, behind its whole blocks (gt_recording_info: whole_bytes, blocks); what stands behind
+	 * them is cut off. GT_EPERM: it is not a file of this user's with one name. */
 	uint64_t append_at;
 	uint64_t append_number;
 	/* After an error the sink's calls give 0: what comes is counted (gt_file_writer_missed), and
@@ -54,7 +55,8 @@ struct gt_file_writer_options {
 
 /* Creates the file and writes its first block (the system's and the processor's names and the
  * directory are asked from the system). GT_EPERM, GT_ENOENT, GT_ENOSPC, GT_EIO, GT_ENOMEM,
- * GT_EINVAL (options); what stood at the path before is at PATH.old then, or where it was. */
+ * GT_EINVAL (the path is too long, `size` too small), with the message, which must not be NULL; what stood at
+ * the path before is at PATH.old then, or where it was. */
 int gt_file_writer_create(const struct gt_file_writer_options *options,
 			  struct gt_file_writer **writer, struct gt_message *message);
 
@@ -65,7 +67,7 @@ const struct gt_sink *gt_file_writer_sink(struct gt_file_writer *writer);
  * faster, from 90 on not at all, until it falls again. From any thread. */
 void gt_file_writer_set_pressure(struct gt_file_writer *writer, unsigned percent);
 
-/* Writes what is gathered to the file. */
+/* Writes what is gathered to the file, but for gt_file_writer_kernel_gather()'s. */
 int gt_file_writer_flush(struct gt_file_writer *writer);
 
 /* The same if the oldest of it came more than a second ago: to be called now and then, so that
@@ -75,23 +77,25 @@ int gt_file_writer_flush_old(struct gt_file_writer *writer);
 /* One more option (name=value) that is known only now. */
 int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
 
-/* The histograms of an event, "SYSTEM:NAME", a line feed and their text, of any length up to
- * GT_FILE_HISTS_BYTES. */
+/* The histograms of an event, "SYSTEM:NAME", a line feed and their text, up to GT_FILE_HISTS_BYTES, which is not
+ * looked at here. */
 #define GT_FILE_HISTS_BYTES (32u << 20)
 int gt_file_writer_hists(struct gt_file_writer *writer, const char *text);
 
-/* A part of what Linux recorded: a file by its name, in a block of its own, or several if it is long.
- * Up to 16 MB of pages of a CPU's ring are a block. */
+/* A part of what Linux recorded: a file by its name, in a block of its own, or several if it is long. */
 int gt_file_writer_kernel_file(struct gt_file_writer *writer, const char *name, const void *bytes,
 			       size_t count);
-/* The same of many small files, which stand in blocks together; and what is gathered is written. */
+/* The same of many small files, which stand in blocks together. They are in the file only when it is full or
+ * gt_file_writer_kernel_gathered() was called: neither flush nor finish nor destroy does it. */
 int gt_file_writer_kernel_gather(struct gt_file_writer *writer, const char *name, const void *bytes,
 				 size_t count);
 int gt_file_writer_kernel_gathered(struct gt_file_writer *writer);
+/* Pages of a CPU's ring, a block of them: `count` bytes, a multiple of page_bytes, up to 16 MB. */
 int gt_file_writer_kernel_pages(struct gt_file_writer *writer, uint32_t cpu, const void *pages,
 				size_t count, size_t page_bytes);
 
-/* A block that somebody else made, as it is but for its place in the file: `payload` as it is stored. */
+/* A block that somebody else made, as it is but for its place in the file and its checksums: `payload` as it is
+ * stored. Written at once, before what is gathered. */
 int gt_file_writer_block(struct gt_file_writer *writer, const struct graftrace_block *block,
 			 const void *payload);
 
@@ -102,25 +106,27 @@ struct gt_file_writer_totals {
 	uint64_t ns;
 	uint32_t threads;
 	uint32_t processes;
-	int exit_status;
+	int exit_status; /* as waitpid gives it */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES];
 	struct gt_clock clock; /* as it was measured over the whole run; mult 0: as at the start */
 };
 
-/* Writes what is gathered and the end block; the file is then complete. */
+/* Writes what is gathered (as flush) and the end block, and closes the file, which is then complete. Afterwards,
+ * also after an error, nothing can be written. *message is set in any case, "" without an error: not NULL. */
 int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_writer_totals *totals,
 			  struct gt_message *message);
 
-/* Why the last call failed; "" if none did. */
+/* The first error, which all later calls gave, too; "" if there was none. Lives as long as the writer. */
 const char *gt_file_writer_error(struct gt_file_writer *writer);
 
 /* Calls that were given to the sink and, for an error, are not in the file. */
 uint64_t gt_file_writer_missed(const struct gt_file_writer *writer);
 
-/* Bytes written so far. */
+/* The length of the file so far, of one that is added to with what was there. */
 uint64_t gt_file_writer_bytes(struct gt_file_writer *writer);
 
-/* Frees; without finish before, the file has no end block (what was gathered is written). */
+/* Frees; without finish before, the file has no end block (what was gathered is written, as by flush). NULL is
+ * allowed. */
 void gt_file_writer_destroy(struct gt_file_writer *writer);
 
 #endif

@@ -68,6 +68,8 @@ int gt_file_writer_kernel_gather(struct gt_file_writer *writer, const char *name
 							 (uint32_t)count };
 	size_t length = sizeof(head) + head.name_bytes + count;
 
+	if (writer->output.error)
+		return writer->output.error;
 	if (length > GATHER_BYTES)
 		return gt_file_writer_kernel_file(writer, name, bytes, count);
 	if (writer->kernel_files == NULL)

@@ -276,9 +276,12 @@ static unsigned or_else(unsigned value, unsigned otherwise)
 int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server_out,
 		 struct gt_message *message)
 {
-	struct gt_http_server *server = calloc(1, sizeof(*server));
+	struct gt_http_server *server;
 	int error;
 
+	if (options->size < sizeof(*options))
+		return gt_fail(message, GT_EINVAL, "the options of the HTTP server are too short");
+	server = calloc(1, sizeof(*server));
 	if (server == NULL)
 		return no_memory(message);
 	server->limits = (struct gt_http_limits){

@@ -22,7 +22,7 @@ struct gt_http_server;
 struct gt_page_server;
 
 struct gt_http_options {
-	size_t size; /* sizeof(struct gt_http_options): room to grow; not looked at yet */
+	size_t size; /* sizeof(struct gt_http_options), or more: room to grow */
 	/* As gt_address_parse takes it; NULL = the default; port 0 = any that is free. */
 	const char *address;
 	unsigned connections; /* at most at a time, three quarters of them one peer's; 0 = 64 */
@@ -38,9 +38,9 @@ struct gt_http_options {
 /*
  * Binds, so that it is known whether that works before anything is traced; who connects already
  * waits. Nothing of the options is kept. Call it while no other thread makes files: the umask is changed for
- * a moment. GT_EINVAL: not an address, no such user, no token; GT_EBUSY: the address is in use; GT_EPERM: the
- * system does not allow it, or others can read the token; GT_EIO; GT_ENOMEM. All with the message; *server is
- * not set then.
+ * a moment. GT_EINVAL: not an address, no such user, no token, or `size` is too small; GT_EBUSY: the address is in
+ * use; GT_EPERM: the system does not allow it, or others can read the token; GT_EIO; GT_ENOMEM. All with the
+ * message; *server is not set then.
  */
 int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server,
 		 struct gt_message *message);

@@ -2,7 +2,7 @@
 /*
  * Edits of a process's memory in many small places: a window that is read once, changed here, and
  * written back page by page where something changed. For rising addresses, as functions come. The
- * process is stopped, or does not run that code yet.
+ * process is stopped, or does not run that code yet. Nothing is to be freed. 64 KB: not for the stack.
  */
 #ifndef GT_ATTACH_EDITOR_H
 #define GT_ATTACH_EDITOR_H
@@ -26,14 +26,15 @@ struct gt_editor {
 
 void gt_editor_init(struct gt_editor *editor, const struct gt_process *process);
 
-/* The bytes [address, address + size), to look at; valid until the next call. NULL: not mapped, or
- * the window could not be written back. */
+/* The bytes [address, address + size), to look at; valid until the next call. NULL: not mapped, more than
+ * GT_EDITOR_MOST, or the window could not be written back. */
 const uint8_t *gt_editor_look(struct gt_editor *editor, uint64_t address, size_t size);
 
-/* Changes them. */
+/* Changes them, in the process when the window moves on or is flushed. GT_EINVAL: more than GT_EDITOR_MOST;
+ * GT_EIO: not mapped; errors as of gt_editor_flush(). */
 int gt_editor_put(struct gt_editor *editor, uint64_t address, const void *bytes, size_t size);
 
-/* Writes what was changed. */
+/* Writes what was changed, that of `before` first. Errors as of gt_process_write(): it stays to be written. */
 int gt_editor_flush(struct gt_editor *editor);
 
 #endif

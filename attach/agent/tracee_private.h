@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files tracee*.c share. As all of a tracee: under the session's lock, and the functions that stop
- * a thread from one that may trace (attach/process/tracer.h). Errors but for GT_ENOMEM come with a message.
+ * a thread from one that may trace (attach/process/tracer.h). Errors come with a message, but for GT_ENOMEM
+ * and errors of the sink.
  */
 #ifndef GT_ATTACH_TRACEE_PRIVATE_H
 #define GT_ATTACH_TRACEE_PRIVATE_H
@@ -9,7 +10,7 @@
 #include "attach/agent/tracee.h"
 
 /* A thread of the process that maps memory for us, stopped at the first need. The caller sets the first
- * two fields. */
+ * two fields; the others are zero. */
 struct gt_hands {
 	struct gt_tracee *tracee;
 	pid_t tid;    /* 0: whichever can be had */
@@ -19,19 +20,20 @@ struct gt_hands {
 };
 
 /* Stops the thread, unless it is process.stopped already, and readies it for calls; more calls do nothing.
- * Errors as of gt_thread_stop(), gt_thread_stop_any() and gt_remote_begin(). */
+ * Errors as of gt_thread_stop(), gt_thread_stop_any() and gt_remote_begin(): gt_hands_drop() is to be called all
+ * the same. */
 int gt_hands_take(struct gt_hands *hands, struct gt_message *message);
-/* Gives the thread back its registers and lets it go, if it was taken. Returns `error`; if that is 0, the
- * error of this. */
+/* Gives the thread back its registers, if they were taken, and lets it go, if it was stopped here. Returns
+ * `error`; if that is 0, the error of this. */
 int gt_hands_drop(struct gt_hands *hands, int error, struct gt_message *message);
 
 /*
  * tracee_objects.c.
  */
 
-/* Compares the process's maps with what is known. *any: there are new objects (object->fresh). Those that
- * are mapped no more are gone. GT_ENOTSUP: it has loaded what graftrace cannot be beside; GT_EGONE,
- * GT_EIO, GT_ENOMEM. */
+/* Compares the process's maps with what is known. *any: there are new objects (object->fresh; those that were
+ * so before are not any more). Those that are mapped no more are gone. GT_ENOTSUP: it has loaded what graftrace
+ * cannot be beside; GT_EGONE, GT_EIO, GT_ENOMEM. */
 int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog, bool *any,
 			   struct gt_message *message);
 
@@ -44,15 +46,17 @@ int gt_tracee_plan_objects(struct gt_tracee *tracee, const struct gt_selection *
 /* Notes why the process's system calls are left alone, if they are. They are about to be taken. tid: a
  * thread that is stopped. */
 void gt_tracee_check_ties(struct gt_tracee *tracee, pid_t tid);
-/* Gives the new objects their regions. Those for which there is no room stay untraced. */
+/* Gives the new objects their regions, and takes the hands if they are needed, which the caller drops. Those for
+ * which there is no room stay untraced. Errors as of gt_hands_take() and gt_inject_region(); GT_ENOMEM. */
 int gt_tracee_place_objects(struct gt_hands *hands, struct gt_catalog *catalog,
 			    const struct gt_selection *selection, struct gt_message *message);
-/* The same for objects that nothing was to be done with so far, and that a probe was set in. Takes hands of
- * its own if it needs any. */
+/* The same for objects that nothing was to be done with so far, and that a probe was set in, or whose system
+ * calls are asked for now. Takes hands of its own if it needs any. */
 int gt_tracee_place_probed(struct gt_tracee *tracee, struct gt_catalog *catalog,
 			   const struct gt_selection *selection, struct gt_message *message);
 /* Tells the sink of the new objects, which are then new no more, and prepares their patches as edits: hooks
- * first. running: see gt_patch_functions(). */
+ * first, behind the edits that are there already. sink: may be NULL; its errors are returned. running: see
+ * gt_patch_functions(). After an error some may be new still. */
 int gt_tracee_prepare_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 			      const struct gt_selection *selection, const struct gt_sink *sink,
 			      bool running, struct gt_message *message);

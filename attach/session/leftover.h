@@ -16,11 +16,11 @@
 
 struct gt_leftover;
 
-/* Copies what process `pid` has. *leftover NULL: there is nothing, or its host lives. GT_EGONE,
- * GT_EPERM, GT_EIO, GT_EFORMAT, GT_ENOMEM. */
+/* Copies what process `pid` has, which runs on meanwhile. *leftover NULL: there is nothing, its host lives, or an
+ * error: GT_EGONE, GT_EPERM, GT_EIO, GT_EFORMAT, GT_ENOMEM. */
 int gt_leftover_read(pid_t pid, struct gt_leftover **leftover, struct gt_message *message);
 
-/* The path of the file that its host wrote, as the memory has it; "": none. */
+/* The path of the file that its host wrote, as the memory has it; "": none. Lives as long as the leftover. */
 const char *gt_leftover_recording(const struct gt_leftover *leftover);
 /* … and the base of that file's clock. */
 uint64_t gt_leftover_tsc(const struct gt_leftover *leftover);
@@ -30,7 +30,8 @@ uint64_t gt_leftover_ns(const struct gt_leftover *leftover);
 uint32_t gt_leftover_writers(const struct gt_leftover *leftover);
 
 /* Gives all to the sink: writers, with what they have lost, and sub-buffers, in order. Call it
- * once. *calls: the number of calls in the sub-buffers. 0, the sink's error, or GT_ENOMEM. */
+ * once. *calls: the number of calls in the sub-buffers, with an error in those that were given so far. 0, the
+ * sink's error, or GT_ENOMEM. */
 int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, uint64_t *calls,
 		     struct gt_message *message);
 

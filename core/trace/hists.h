@@ -69,28 +69,37 @@ struct gt_hist_use {
 	uint32_t description_bytes;
 };
 
+/* `host` is kept. */
 void gt_hists_init(struct gt_hists *hists, const struct gt_rules_host *host);
+/* When all uses are freed. */
 void gt_hists_fini(struct gt_hists *hists);
 
-/* NULL: no memory, or the text is none, which is looked at before. */
+/* Has no room in the pool yet. The text is copied. NULL: no memory, or the text is none, which is looked at
+ * before. */
 struct gt_hist_use *gt_hists_new(struct gt_hists *hists, const char *text);
+/* The last one that counts in a table gives its room back. It is used again last, since until the event is armed
+ * anew threads count there. NULL is allowed. */
 void gt_hists_free(struct gt_hists *hists, struct gt_hist_use *use);
 
-/* The name's table, NULL: there is none. */
+/* The table of "name=…"; NULL: there is none. */
 struct gt_hist_table *gt_hists_find(const struct gt_hists *hists, const char *name);
 
-/* The description is made, and the table has room. GT_EINVAL: it does not fit the event, or those that share its
- * name; GT_ENOSPC: there is no room. */
+/* The description is made, in `use`, from where the caller takes it into the arenas, and the table has room, in
+ * each arena. May be called again. GT_EINVAL: it does not fit the event, or those that share its name;
+ * GT_ENOSPC: there is no room. */
 int gt_hists_describe(struct gt_hists *hists, struct gt_hist_use *use,
 		      const struct gt_event_format *event, const struct gt_hist_world *world,
 		      struct gt_message *message);
 
-/* All who count in it do so in an empty table, once they are described anew. GT_ENOSPC: nothing was done. */
+/* All who count in it do so in an empty table, once they are described anew: another one, for which there has
+ * to be room beside. GT_ENOSPC: nothing was done. Without room so far there is nothing to do. */
 int gt_hists_clear(struct gt_hists *hists, struct gt_hist_use *use, struct gt_message *message);
 
-/* GT_ENOMEM. */
+/* What was counted until now, also while threads count. Not described: it has no rows. `filter` and `is_paused`
+ * are left to the caller. GT_ENOMEM: *copy is empty. */
 int gt_hists_copy(const struct gt_hists *hists, const struct gt_hist_use *use,
 		  struct gt_hist_copy *copy);
+/* Also of one that is all zero. A copy needs `hists` no more. */
 void gt_hist_copy_free(struct gt_hist_copy *copy);
 
 /* The table that lies there in the arena's pool. */

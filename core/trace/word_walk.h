@@ -67,12 +67,13 @@ uint32_t gt_words_before_hole(const struct graftrace_sub_buffer *sub, uint32_t c
 /* The number of words before the first record that is not whole: its writer may have been interrupted, or
  * may have written while the words were copied, in any order. An event's first data word is stored last;
  * its other words may be zero. The word that fills up a special word to two (function tracer) may be
- * anything. */
+ * anything. One that `count` cuts off counts as whole: `count` is where a record ends. */
 uint32_t gt_words_whole(const struct graftrace_sub_buffer *sub, uint32_t count);
 
 /* Leaves out the records with a clock later than `last`, as if they had not been made: they become
  * padding where earlier ones follow (of a signal's handler or an interrupt that came while a record
- * was made). Returns the number of words up to the last record that stays; specials behind it go. */
+ * was made). Returns the number of words up to the last record that stays; specials behind it go. last: in
+ * ticks. The sub-buffer is the caller's own copy. */
 uint32_t gt_words_cut(struct graftrace_sub_buffer *sub, uint32_t count, uint64_t last);
 
 #endif

@@ -588,6 +588,21 @@ static void what_says_who_is_served_must_make_sense(void **state)
 	unlink("test_http.bad");
 }
 
+static void options_that_are_too_short_are_refused(void **state)
+{
+	struct gt_http_options options = { .size = sizeof(options), .address = "127.0.0.1:0" };
+	struct gt_http_server *other;
+	struct gt_message message = { "" };
+
+	(void)state;
+	options.size--;
+	assert_int_equal(gt_http_open(&options, &other, &message), GT_EINVAL);
+	assert_string_not_equal(message.text, "");
+	options.size += 2;
+	assert_int_equal(gt_http_open(&options, &other, &message), 0);
+	gt_http_close(other, 0);
+}
+
 static void a_target_that_fails_says_so(void **state)
 {
 	(void)state;
@@ -625,6 +640,7 @@ int main(void)
 			tear_down),
 		TEST(a_token_stays_in_the_links_of_its_page),
 		TEST(what_says_who_is_served_must_make_sense),
+		TEST(options_that_are_too_short_are_refused),
 		TEST(a_target_that_fails_says_so),
 	};
 

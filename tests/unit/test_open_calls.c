@@ -71,6 +71,28 @@ static void threads_without_an_open_call_are_left_out_and_the_latest_is_first(vo
 	assert_string_equal(open_calls->threads[1].writer.comm, "early");
 }
 
+static void contexts_of_one_thread_come_in_order_of_their_numbers(void **state)
+{
+	static const uint32_t contexts[] = { 0, 7, 8, 9 };
+
+	(void)state;
+	struct builder *b =
+		fake_sub_buffer_of(&fake, fake_thread(&fake, 86, "sh", 1000), 1000, 0, 64);
+	for (uint32_t i = 0; i < 4; i++) {
+		if (i)
+			builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, contexts[i]);
+		builder_entry(b, i + 1, 10);
+	}
+	builder_special(b, GRAFTRACE_SPECIAL_CONTEXT, 0);
+	builder_close(b);
+	assert_int_equal(gt_open_calls_make(&fake.target, 0, &open_calls, NULL), 0);
+	assert_int_equal(open_calls->count, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(open_calls->threads[i].context, contexts[i]);
+		assert_int_equal(open_calls->threads[i].calls[0].function, i + 1);
+	}
+}
+
 static void text_shows_the_innermost_calls_when_there_are_too_many(void **state)
 {
 	char *text;
@@ -111,6 +133,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			threads_without_an_open_call_are_left_out_and_the_latest_is_first, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			contexts_of_one_thread_come_in_order_of_their_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			text_shows_the_innermost_calls_when_there_are_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_one_process_is_shown_when_asked_for, setup,

@@ -615,6 +615,8 @@ static void no_room_at_all_is_said(void **state)
 	assert_string_equal(message.text, "cannot write '/dev/full': No space left on device");
 	options.path = "/nowhere/at/all";
 	assert_int_equal(gt_file_writer_create(&options, &writer, &message), GT_ENOENT);
+	options.size--;
+	assert_int_equal(gt_file_writer_create(&options, &writer, &message), GT_EINVAL);
 }
 
 static void no_recordings_are_refused_in_words(void **state)

@@ -177,12 +177,27 @@ static void files_that_are_cut_off_are_told_and_left_out(void **state)
 	}
 }
 
+static void after_an_error_no_file_is_gathered(void **state)
+{
+	const struct gt_function function = { .name = "none", .object = "" };
+	struct gt_file_writer *writer = create_writer(false);
+	const struct gt_sink *sink = gt_file_writer_sink(writer);
+
+	(void)state;
+	assert_int_equal(gt_file_writer_kernel_gather(writer, "one", "1", 1), 0);
+	assert_int_equal(sink->functions(sink->data, 1, 0, &function, 1), GT_EINVAL);
+	assert_int_equal(gt_file_writer_kernel_gather(writer, "two", "2", 1), GT_EINVAL);
+	assert_int_equal(gt_file_writer_kernel_gathered(writer), GT_EINVAL);
+	gt_file_writer_destroy(writer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_kernel_recorded_comes_back),
 		cmocka_unit_test(pages_that_cannot_be_unpacked_are_told_and_left_out),
 		cmocka_unit_test(files_that_are_cut_off_are_told_and_left_out),
+		cmocka_unit_test(after_an_error_no_file_is_gathered),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);
