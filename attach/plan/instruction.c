@@ -166,19 +166,6 @@ bool gt_instruction_decode(const uint8_t *code, size_t room, uint64_t address,
 	       gt_instruction_decode_any(code, room, address, instruction);
 }
 
-bool gt_instruction_ends(const struct gt_instruction *instruction)
-{
-	switch (instruction->kind) {
-	case GT_INSTRUCTION_JMP:
-	case GT_INSTRUCTION_JMP_INDIRECT:
-	case GT_INSTRUCTION_RET:
-	case GT_INSTRUCTION_TRAP:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static bool is_register(const ZydisDecodedOperand *operand, ZydisRegister which)
 {
 	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == which;

@@ -67,6 +67,10 @@ struct gt_arena_machine {
 	 * CPU uses one that is not among them; the list stays until the next call. NULL: there are none. */
 	void (*patch_probes)(void *data, struct graftrace_kernel_probe *const *probes,
 			     uint32_t count);
+	/* The same for probes inside functions: gt_places_find (core/record/kernel_place.h). NULL: entries and returns are all
+	 * that probes can have. */
+	enum graftrace_kernel_place (*find_place)(void *data, uint64_t start, uint64_t end,
+						  uint64_t address, uint32_t *place);
 	/* The address of what has that name, code or data: @SYM of a probe. GT_ENOENT. NULL: functions that can be traced
 	 * are all that is known. */
 	int (*symbol)(void *data, const char *name, size_t bytes, uint64_t *address);

@@ -67,6 +67,46 @@ static uint32_t find_address(const struct gt_arena_control *control, uint64_t ad
 	return 0;
 }
 
+/* Linux' words and, behind them, the reason. */
+static int refuse_place(const struct gt_arena_probe *probe, int result, const char *why,
+			struct gt_probe_error *error, struct gt_message *message)
+{
+	refuse(error, result, gt_probe_error_register, probe->definition.place_at, message);
+	return REFUSE(message, result, "%s: %s", gt_probe_error_register, why);
+}
+
+/* Not at the function's entry. */
+static int find_inside(const struct gt_arena_control *control, struct gt_arena_probe *probe,
+		       const struct gt_function *function, struct gt_probe_error *error,
+		       struct gt_message *message)
+{
+	static const char *const reasons[] = {
+		[GRAFTRACE_KERNEL_PLACE_UNKNOWN] =
+			"its instruction, or one before it in the function, is not known",
+		[GRAFTRACE_KERNEL_PLACE_UNMOVABLE] = "its instruction works at its own place only",
+		[GRAFTRACE_KERNEL_PLACE_PATCHED] = "a static event is there",
+		[GRAFTRACE_KERNEL_PLACE_FULL] =
+			"this kernel has had as many places inside functions as it has room for",
+	};
+	const struct gt_arena_machine *machine = control->machine;
+	struct graftrace_kernel_probe *recorded = &probe->recorded;
+	enum graftrace_kernel_place found;
+
+	if (machine->find_place == NULL)
+		return refuse_place(probe, GT_ENOTSUP, "this kernel has probes at entries alone",
+				    error, message);
+	found = machine->find_place(machine->data, function->address,
+				    function->address + function->size, recorded->address,
+				    &recorded->place);
+	if (found == GRAFTRACE_KERNEL_PLACE_OK)
+		return 0;
+	if (found == GRAFTRACE_KERNEL_PLACE_BOUNDARY)
+		return refuse(error, GT_EINVAL, gt_probe_error_boundary, probe->definition.place_at,
+			      message);
+	return refuse_place(probe, found == GRAFTRACE_KERNEL_PLACE_FULL ? GT_ENOSPC : GT_ENOTSUP,
+			    reasons[found], error, message);
+}
+
 static int find_place(const struct gt_arena_control *control, struct gt_arena_probe *probe,
 		      struct gt_probe_error *error, struct gt_message *message)
 {
@@ -88,14 +128,9 @@ static int find_place(const struct gt_arena_control *control, struct gt_arena_pr
 	if (definition->returns && offset != 0)
 		return refuse(error, GT_EINVAL, gt_probe_error_return, definition->place_at,
 			      message);
-	if (offset != 0) {
-		refuse(error, GT_ENOTSUP, gt_probe_error_register, definition->offset_at, message);
-		return REFUSE(message, GT_ENOTSUP, "%s: this kernel has probes at entries alone",
-			      gt_probe_error_register);
-	}
 	probe->recorded.address = function.address + offset;
 	probe->recorded.function = number;
-	return 0;
+	return offset != 0 ? find_inside(control, probe, &function, error, message) : 0;
 }
 
 /* ---- what the recorder gets ---- */

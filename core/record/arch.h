@@ -80,6 +80,17 @@ void gt_arch_probe_stub_write(uint8_t bytes[GT_PROBE_STUB_BYTES], uint64_t at, u
 extern const char gt_arch_probe_return[] __attribute__((visibility("hidden"))),
 	gt_arch_probe_returned[] __attribute__((visibility("hidden")));
 
+/* What must be readable to decode an instruction: more than the longest one. */
+#define GT_ARCH_CODE_BYTES 16
+/* What the first byte of an instruction becomes that a probe takes (core/record/kernel_place.h). x86: int3. */
+#define GT_ARCH_TRAP 0xcc
+/* How many bytes the instruction at `code` has, which stands at `address`. 0: it is not known. */
+uint32_t gt_arch_instruction_bytes(const uint8_t code[GT_ARCH_CODE_BYTES], uint64_t address);
+/* Makes the cell that will stand at `at`, of a place with that instruction. False: the instruction does not work
+ * elsewhere. */
+bool gt_arch_place_write(uint8_t bytes[GT_PLACE_BYTES], uint64_t at,
+			 const uint8_t code[GT_ARCH_CODE_BYTES], uint64_t address);
+
 /* What stands at an entry that is traced (goes to its stub), and at one that is not. */
 void gt_arch_site_jump(uint8_t bytes[GT_SITE_BYTES], uint64_t site, uint64_t stub);
 void gt_arch_site_nop(uint8_t bytes[GT_SITE_BYTES]);

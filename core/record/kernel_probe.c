@@ -9,6 +9,7 @@
 #include "core/record/event.h"
 #include "core/record/kernel.h"
 #include "core/record/kernel_event.h"
+#include "core/record/kernel_place.h"
 #include "core/record/port.h"
 
 #define RELAXED __ATOMIC_RELAXED
@@ -272,6 +273,12 @@ static void enter(struct gt_event_frame *frame, uint64_t saved)
 		wait_for_return(first, index + 1, slot, most);
 }
 
+static void pass(struct gt_event_frame *frame, const struct gt_place *place, uint64_t saved)
+{
+	frame->registers[RSP] = (uint64_t)(&frame->stub + 1);
+	happen_all(place->first, false, frame, saved);
+}
+
 static void leave(struct gt_event_frame *frame, uint64_t saved)
 {
 	uint64_t *slot = &frame->stub + 1;
@@ -287,8 +294,11 @@ static void leave(struct gt_event_frame *frame, uint64_t saved)
 void gt_agent_event(struct gt_event_frame *frame)
 {
 	const uint64_t saved = gt_arch_interrupts_off();
+	const struct gt_place *place = gt_places_of_cell(frame->stub);
 
-	if (frame->stub == (uint64_t)gt_arch_probe_returned)
+	if (place != NULL)
+		pass(frame, place, saved);
+	else if (frame->stub == (uint64_t)gt_arch_probe_returned)
 		leave(frame, saved);
 	else
 		enter(frame, saved);
@@ -312,9 +322,12 @@ void gt_probes_apply(struct gt_sites *sites, struct graftrace_kernel_probe *cons
 	gt_port_cpus_stop();
 	for (uint32_t i = 0; i < sites->count; i++)
 		sites->probes[i] = NULL;
+	gt_places_clear();
 	for (uint32_t i = count; on && i-- > 0;) {
 		struct graftrace_kernel_probe *probe = probes[i];
-		struct graftrace_kernel_probe **first = &sites->probes[probe->function - 1];
+		struct graftrace_kernel_probe **first =
+			probe->place != 0 ? gt_places_list(probe->place)
+					  : &sites->probes[probe->function - 1];
 
 		if (!probe->wanted)
 			continue;
@@ -329,5 +342,6 @@ void gt_probes_apply(struct gt_sites *sites, struct graftrace_kernel_probe *cons
 		sites->probed[i] = probed;
 		gt_sites_write(sites, i);
 	}
+	gt_places_write();
 	gt_port_cpus_start();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dynamic probes of a kernel, in its own text: at the entries of its functions and at their returns. Changed in batches,
+ * Dynamic probes of a kernel, in its own text: at the entries of its functions and at their returns; inside them by
+ * kernel_place.h. Changed in batches,
  * while every other CPU stands still, as the rest of the table of sites.
  *
  *	entry		jmp P			in the room that the compiler left (sites.h)

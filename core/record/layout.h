@@ -135,6 +135,9 @@
 #define GT_PROBE_STUB_BYTES  16
 #define GT_PROBE_STUB_CALLED 5
 
+/* … and of the cell of a place inside a function (kernel_place.h) */
+#define GT_PLACE_BYTES 64
+
 /* The mirror of a return slot lies at slot XOR (1 << GT_MIRROR_BIT | GT_MIRROR_TURN): that of 64
  * KiB at their address XOR 1 << GT_MIRROR_BIT, with its halves the other way round. A processor
  * that predicts a cache line's way from its address (AMD's, since Zen) has one prediction for two

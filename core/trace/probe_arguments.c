@@ -67,6 +67,13 @@ static void set_stack(struct graftrace_probe_argument *fetch, uint64_t word)
 	fetch->value = (int64_t)(word * 8);
 }
 
+/* May arguments be asked for there? In a kernel only where the line names an entry, in programs anywhere. */
+static bool is_at_entry(const struct gt_probe_parser *parser)
+{
+	return parser->kinds != GT_PROBES_KERNEL ||
+	       (parser->probe->symbol_bytes != 0 && parser->probe->offset == 0);
+}
+
 static int take_variable(struct fetch *work, struct gt_span name)
 {
 	static const char bad_variable[] = "Invalid $-variable specified";
@@ -98,7 +105,8 @@ static int take_variable(struct fetch *work, struct gt_span name)
 		return 0;
 	}
 	if (begins(name, "arg")) {
-		if (parser->probe->returns || !take_number(skip(name, 3), &number))
+		if (parser->probe->returns || !is_at_entry(parser) ||
+		    !take_number(skip(name, 3), &number))
 			return fail(parser, name.at - 1, bad_variable);
 		if (number == 0 || number > 64)
 			return fail(parser, name.at - 1, "Invalid argument number");

@@ -52,6 +52,9 @@ struct registers {
 	uint64_t rip, cs, rflags, rsp, ss;
 };
 
+_Static_assert(offsetof(struct registers, vector) == REGISTERS_VECTOR, "layout.h");
+_Static_assert(offsetof(struct registers, cs) == REGISTERS_CS, "layout.h");
+_Static_assert(offsetof(struct registers, rsp) == REGISTERS_RSP, "layout.h");
 _Static_assert(offsetof(struct registers, rip) == REGISTERS_RIP, "layout.h");
 _Static_assert(offsetof(struct registers, rflags) == REGISTERS_RFLAGS, "layout.h");
 

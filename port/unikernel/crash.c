@@ -80,12 +80,12 @@ void crash_print_stack(uint64_t frame_pointer)
 static void print_caller_of_frameless(const struct registers *registers)
 {
 	uint64_t low, top;
-	uint32_t symbol = symbol_find(registers->rip);
+	uint64_t rip = trace_place(registers->rip);
+	uint32_t symbol = symbol_find(rip);
 	if (registers->rsp & 7 || !stack_bounds(registers->rsp, &low, &top))
 		return;
-	for (uint64_t at = symbol_start(symbol); symbol != symbol_count && at < registers->rip;
-	     at++)
-		if (*(const uint8_t *)at == 0x55)
+	for (uint64_t at = symbol_start(symbol); symbol != symbol_count && at < rip; at++)
+		if (trace_text_byte(at) == 0x55)
 			return;
 	uint64_t caller = trace_return_address(registers->rsp, *(const uint64_t *)registers->rsp);
 	if (symbol != symbol_count || symbol_find(caller - 1) != symbol_count)
@@ -221,7 +221,7 @@ bool crash_nmi(struct registers *registers, bool wanted)
 	if (!is_asked)
 		console_print("\n*** non-maskable interrupt ");
 	print_where();
-	print_address(registers->rip);
+	print_address(trace_place(registers->rip));
 	crash_print_stack(registers->rbp);
 	console_leave(entered);
 	return true;
@@ -249,7 +249,7 @@ void crash_exception(struct registers *registers)
 	print_where();
 	print_registers(registers);
 	console_print("call stack:\n");
-	print_address(registers->rip);
+	print_address(trace_place(registers->rip));
 	print_caller_of_frameless(registers);
 	crash_print_stack(registers->rbp);
 	trace_report();

@@ -24,6 +24,24 @@ interrupt_stubs:				/* 16 bytes each */
 	.set vector, vector + 1
 	.endr
 
+	.macro RESTORE
+	pop %r15
+	pop %r14
+	pop %r13
+	pop %r12
+	pop %r11
+	pop %r10
+	pop %r9
+	pop %r8
+	pop %rbp
+	pop %rdi
+	pop %rsi
+	pop %rdx
+	pop %rcx
+	pop %rbx
+	pop %rax
+	.endm
+
 	.macro SAVE
 	push %rax
 	push %rbx
@@ -52,25 +70,31 @@ exception_common:
 	and $-16, %rsp
 	call exception_dispatch
 	mov %rbx, %rsp
+	cmpq $3, REGISTERS_VECTOR(%rsp)		/* VECTOR_BREAKPOINT */
+	je breakpoint_return
 	/* in: rsp = struct registers */
 interrupt_return:
-	pop %r15
-	pop %r14
-	pop %r13
-	pop %r12
-	pop %r11
-	pop %r10
-	pop %r9
-	pop %r8
-	pop %rbp
-	pop %rdi
-	pop %rsi
-	pop %rdx
-	pop %rcx
-	pop %rbx
-	pop %rax
+	RESTORE
 	add $16, %rsp
 	iretq
+
+	/*
+	 * Goes on without iretq, which would let NMIs in while one is being handled, in whose midst a breakpoint may be.
+	 * in: rsp = struct registers. Flags and address go to the stack that is gone back to, below what is in use there;
+	 * of the frame they reach ss and rsp at most.
+	 */
+breakpoint_return:
+	mov REGISTERS_RSP(%rsp), %rax
+	mov REGISTERS_RIP(%rsp), %rcx
+	mov REGISTERS_RFLAGS(%rsp), %rdx
+	mov %rcx, -8(%rax)
+	mov %rdx, -16(%rax)
+	sub $16, %rax
+	mov %rax, REGISTERS_CS(%rsp)
+	RESTORE
+	mov REGISTERS_CS - REGISTERS_VECTOR(%rsp), %rsp
+	popf
+	ret
 
 interrupt_common:
 	SAVE

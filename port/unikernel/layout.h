@@ -47,7 +47,10 @@
 #define CPU_PREEMPT_OFF	    (CPU_RECORDER_BYTES + 32)
 
 /* struct registers */
+#define REGISTERS_VECTOR 120
 #define REGISTERS_RIP	 136
+#define REGISTERS_CS	 144
 #define REGISTERS_RFLAGS 152
+#define REGISTERS_RSP	 160
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <graftrace/agent.h>
 #include "core/record/kernel.h"
+#include "core/record/kernel_place.h"
 #include "core/record/kernel_probe.h"
 #include "core/record/port.h"
 #include "port/unikernel/acpi.h"
@@ -56,7 +57,7 @@ static const unsigned fault_stacks[STACK_KINDS] = { 0, STACK_NMI, STACK_DEBUG };
 static uint32_t lock;
 
 extern uint64_t patchable_entries_start[], patchable_entries_end[];
-extern char trace_stubs_start[], probe_stubs_start[];
+extern char trace_stubs_start[], probe_stubs_start[], place_cells_start[], place_cells_end[];
 extern const struct graftrace_event_site trace_events_start[], trace_events_end[];
 
 /* ---- functions that the recorder needs of its kernel ---- */
@@ -294,6 +295,28 @@ static void rules_begin(uint32_t events)
 		console_print("trace: no memory for filters and triggers of events\n");
 }
 
+/* A probe inside a function. The CPU goes on where it stood, but for the address. */
+static bool on_breakpoint(struct registers *registers)
+{
+	const uint64_t to = gt_places_trap(registers->rip - 1);
+	if (to)
+		registers->rip = to;
+	return to != 0;
+}
+
+static void probes_begin(uint32_t count)
+{
+	uint32_t cells = (uint32_t)(place_cells_end - place_cells_start) / GT_PLACE_BYTES;
+	struct graftrace_kernel_probe **probes = calloc(count, sizeof(*probes));
+	uint8_t *probed = calloc(count, 1);
+	struct gt_place *places = calloc(cells, sizeof(*places));
+	if (!probes || !probed || !places)
+		crash("trace: no memory for the probes");
+	gt_probes_init(&trace_sites, (uint64_t)probe_stubs_start, probes, probed);
+	gt_places_init(&trace_sites, (uint64_t)place_cells_start, places, cells);
+	exception_set(VECTOR_BREAKPOINT, on_breakpoint);
+}
+
 void trace_init(void)
 {
 	uint32_t count = (uint32_t)(patchable_entries_end - patchable_entries_start);
@@ -308,11 +331,7 @@ void trace_init(void)
 	gt_kernel_arena_init(memory, bytes, SUB_BUFFER_BYTES, CPU_MAX);
 	arena = memory;
 	gt_sites_init(&trace_sites, entries, states, count, (uint64_t)trace_stubs_start);
-	struct graftrace_kernel_probe **probes = calloc(count, sizeof(*probes));
-	uint8_t *probed = calloc(count, 1);
-	if (!probes || !probed)
-		crash("trace: no memory for the probes");
-	gt_probes_init(&trace_sites, (uint64_t)probe_stubs_start, probes, probed);
+	probes_begin(count);
 	uint32_t events = (uint32_t)(trace_events_end - trace_events_start);
 	struct graftrace_kernel_event **table = malloc(events * sizeof(*table));
 	uint8_t *on = malloc(events);
@@ -409,6 +428,16 @@ uint64_t trace_return_address(uint64_t slot, uint64_t value)
 	if (gt_port_is_stub_return(value) && stack_bounds(slot, &low, &top))
 		value = *(const uint64_t *)gt_kernel_mirror(slot);
 	return gt_probes_return_address(slot, value);
+}
+
+uint64_t trace_place(uint64_t address)
+{
+	return gt_places_origin(address);
+}
+
+uint8_t trace_text_byte(uint64_t address)
+{
+	return gt_places_byte(address);
 }
 
 /* ---- the end of a crash report ---- */

@@ -87,6 +87,10 @@ static inline bool trace_may_switch(uint64_t rip)
 }
 /* The real return address that belongs to a stack word with `value` in it (crash reports). */
 uint64_t trace_return_address(uint64_t slot, uint64_t value);
+/* The place in a function that an address stands for, which may be in moved code of a probe; and what stood at an
+ * address of text before there was one (crash reports). */
+uint64_t trace_place(uint64_t address);
+uint8_t trace_text_byte(uint64_t address);
 /* The network's thread gives a received Ethernet frame to lwIP, and has done so. Interrupts on. */
 static inline void trace_packet_begin(const uint8_t *frame, uint32_t bytes)
 {
@@ -164,6 +168,14 @@ static inline uint64_t trace_return_address(uint64_t slot, uint64_t value)
 {
 	(void)slot;
 	return value;
+}
+static inline uint64_t trace_place(uint64_t address)
+{
+	return address;
+}
+static inline uint8_t trace_text_byte(uint64_t address)
+{
+	return *(const uint8_t *)address;
 }
 static inline void trace_packet_begin(const uint8_t *frame, uint32_t bytes)
 {

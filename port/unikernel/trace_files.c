@@ -7,6 +7,7 @@
 
 #include "core/record/arch.h"
 #include "core/record/kernel.h"
+#include "core/record/kernel_place.h"
 #include "core/record/latency.h"
 #include "core/record/port.h"
 #include "core/kernel/kernel_control.h"
@@ -162,6 +163,13 @@ static void patch_probes(void *data, struct graftrace_kernel_probe *const *probe
 	trace_patch_probes(probes, count);
 }
 
+static enum graftrace_kernel_place find_place(void *data, uint64_t start, uint64_t end,
+					      uint64_t address, uint32_t *place)
+{
+	(void)data;
+	return gt_places_find(start, end, address, place);
+}
+
 static void measure(void *argument)
 {
 	gt_latency_measure(*(const uint32_t *)argument);
@@ -294,6 +302,7 @@ static const struct gt_arena_machine machine = {
 	.patch = patch,
 	.patch_events = patch_events,
 	.patch_probes = patch_probes,
+	.find_place = find_place,
 	.latency_measure = latency_measure,
 	.latency_set_threshold = latency_set_threshold,
 	.latency_set_max = latency_set_max,

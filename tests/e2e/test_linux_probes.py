@@ -31,11 +31,15 @@ TAKEN = (
     "r vfs_read",
     "p:twice vfs_read one=%di",
     "p:twice vfs_write one=%si",
+    "p:inside vfs_read+5 one=%di who=$comm",
+    "p vfs_read+5",
 )
 REFUSED = (
     "p", "p:", "p:x", "p: vfs_read", "p:/x vfs_read", "p:x/ ", "p:9x vfs_read", "p:x-y vfs_read", "p:a/b/c vfs_read", "q:x vfs_read",
     "p:" + "n" * 64 + " vfs_read", "p:x no_such_function", "p:x vfs_read+0x100000", "p:x vfs_read+nine", "p:x vfs_read-1",
-    "r:x vfs_read+4", "p4:x vfs_read", "r99999:x vfs_read",
+    "r:x vfs_read+4", "p:x vfs_read+1", "p:x vfs_read+4", "p:inside vfs_read+3 one=%di who=$comm", "p:x vfs_read+5 $arg1",
+    "p:inside vfs_read+5 one=%di who=$comm", "r:inside vfs_read", "r:x vfs_read+5",
+    "p4:x vfs_read", "r99999:x vfs_read",
     "p:x vfs_read $retval", "r:x vfs_read $arg1", "p:x vfs_read $argx", "p:x vfs_read $arg0", "p:x vfs_read $stackx", "p:x vfs_read $",
     "p:x vfs_read %nowhere", "p:x vfs_read %", "p:x vfs_read @nosuch+", "p:x vfs_read @", "p:x vfs_read +(%di)", "p:x vfs_read +0(%di",
     "p:x vfs_read +0%di)", "p:x vfs_read +x(%di)", r"p:x vfs_read a=\x", r'p:x vfs_read a=\"text', "p:x vfs_read a=%di:u7",
@@ -50,7 +54,7 @@ REFUSED = (
 # set, and some of Linux's words have changed since 6.1.
 IN_OTHER_WORDS = ("p:x vfs_read+0x100000", "p:x vfs_read @nosuch+", "p:x vfs_read @", "p4:x vfs_read")
 EVENTS = ("kprobes/fixed", "kprobes/faults", "kprobes/places", "kprobes/strings", "kprobes/back", "shop/back",
-          "shop/bounded", "shop/shelf", "kprobes/twice")
+          "shop/bounded", "shop/shelf", "kprobes/twice", "kprobes/inside")
 
 # What it printed, each behind a line with its name.
 SCRIPT = r"""
@@ -165,7 +169,7 @@ def test_events_are_printed_alike(theirs, ours):
         """The texts of the lines, without what is this machine's. Numbers that cannot be read are 0 in Linux."""
         texts = set()
         for line in found["trace"].splitlines():
-            text = re.search(r": ((?:fixed|faults|places|strings|back|bounded|shelf|twice): .*)", line)
+            text = re.search(r": ((?:fixed|faults|places|strings|back|bounded|shelf|twice|inside): .*)", line)
             if not text:
                 continue
             text = re.sub(r"\w+\+0x[0-9a-f]+/0x[0-9a-f]+|\[unknown/kretprobe'd\]", "SYMBOL", text[1])

@@ -111,6 +111,19 @@ void gt_arch_probe_stub_write(uint8_t bytes[GT_PROBE_STUB_BYTES], uint64_t at, u
 	(void)bytes, (void)at, (void)next;
 }
 
+uint32_t gt_arch_instruction_bytes(const uint8_t code[GT_ARCH_CODE_BYTES], uint64_t address)
+{
+	(void)code, (void)address;
+	return 0;
+}
+
+bool gt_arch_place_write(uint8_t bytes[GT_PLACE_BYTES], uint64_t at,
+			 const uint8_t code[GT_ARCH_CODE_BYTES], uint64_t address)
+{
+	(void)bytes, (void)at, (void)code, (void)address;
+	return false;
+}
+
 void gt_arch_stubs_at(uint64_t first, uint64_t bytes)
 {
 	(void)first, (void)bytes;

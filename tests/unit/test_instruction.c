@@ -124,9 +124,11 @@ static void the_table_agrees_with_zydis_on_made_up_bytes(void **state)
 		}
 		/* Prefixes and escapes more often than chance has them. */
 		if (i & 1)
-			code[i >> 1 & 1] = "\x66\xf3\xf2\x2e\x48\x41\x0f\x0f"[i >> 2 & 7];
+			code[i >> 1 & 1] =
+				"\x66\xf3\xf2\x2e\x48\x41\x0f\x0f\x65\x64\xf0\xf0\x66\xf3\x0f\x0f"
+					[i >> 2 & 15];
 		if (i & 32)
-			code[2] = "\x66\xf3\xf2\x2e\x48\x41\x0f\x0f"[i >> 6 & 7];
+			code[1 + (i >> 10 & 1)] = "\x66\xf3\xf2\x2e\x48\x41\x0f\x0f"[i >> 6 & 7];
 		compare(code, sizeof(code), 0x555555554000ull + i);
 	}
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The instructions that programs are mostly made of, decoded by table: fifteen times as fast as
- * Zydis, which looks at everything else. What is decoded here is exactly what Zydis says (a test
+ * The instructions that programs and kernels are mostly made of, decoded by table: fifteen times as fast as
+ * Zydis, which looks at everything else in programs. What is decoded here is exactly what Zydis says (a test
  * compares them at every byte of large programs); in doubt this says "no".
  *
  * All opcodes, forms and lengths: Intel's manual, volume 2, appendix A.
  */
-#include "attach/plan/instruction_private.h"
+#include "arch/x86_64/code/instruction.h"
 
-#include <string.h>
+#include <stddef.h>
 
 /* What an opcode is made of. 0: not decoded here. */
 enum shape {
@@ -59,9 +59,13 @@ static const uint16_t one_byte[256] = {
 	[0x84 ... 0x85] = RM,
 	[0x86 ... 0x8b] = RM | STACK_MODRM,
 	[0x8d] = RM | STACK_MODRM | MEMORY,
+	[0x90] = VALID | P_NONE | P_66 | P_F3, /* nop, pause */
 	[0x98 ... 0x99] = VALID,
+	[0x9c ... 0x9d] = VALID | PLAIN | STACK,	/* pushf, popf */
+	[0xa4 ... 0xa5] = VALID | P_NONE | P_66 | P_F3, /* movs */
 	[0xa8] = VALID | IMM8,
 	[0xa9] = VALID | IMMZ,
+	[0xaa ... 0xab] = VALID | P_NONE | P_66 | P_F3, /* stos */
 	[0xb0 ... 0xb7] = VALID | IMM8,
 	[0xb8 ... 0xbf] = VALID | IMMV,
 	[0xc0 ... 0xc1] = RM | IMM8 | GROUP,
@@ -71,19 +75,25 @@ static const uint16_t one_byte[256] = {
 	[0xc9] = VALID | PLAIN | STACK,
 	[0xcc] = VALID | PLAIN,
 	[0xd0 ... 0xd3] = RM | GROUP,
+	[0xe4 ... 0xe7] = VALID | IMM8, /* in, out */
 	[0xe8 ... 0xe9] = VALID | REL32 | PLAIN,
 	[0xeb] = VALID | REL8 | PLAIN,
+	[0xec ... 0xef] = VALID,
 	[0xf4] = VALID | PLAIN,
+	[0xf5] = VALID | PLAIN, /* cmc */
 	[0xf6 ... 0xf7] = RM | GROUP,
+	[0xf8 ... 0xfd] = VALID | PLAIN, /* clc, stc, cli, sti, cld, std */
 	[0xfe ... 0xff] = RM | GROUP,
 };
 
 static const uint16_t two_bytes[256] = {
-	[0x0b] = VALID | PLAIN, /* ud2 */
+	[0x01] = RM | PLAIN | GROUP, /* lidt, invlpg, swapgs … */
+	[0x0b] = VALID | PLAIN,	     /* ud2 */
 	[0x10 ... 0x11] = RM | P_ANY,
 	[0x1f] = RM, /* nop */
 	[0x28 ... 0x29] = RM | P_NONE | P_66,
 	[0x2e ... 0x2f] = RM | P_NONE | P_66,
+	[0x30 ... 0x32] = VALID | PLAIN, /* wrmsr, rdtsc, rdmsr */
 	[0x40 ... 0x43] = RM,
 	[0x44 ... 0x45] = RM | STACK_MODRM, /* cmovz, cmovnz */
 	[0x46 ... 0x4f] = RM,
@@ -98,10 +108,23 @@ static const uint16_t two_bytes[256] = {
 	[0x7e] = RM | P_NONE | P_66 | P_F3,
 	[0x80 ... 0x8f] = VALID | REL32 | PLAIN,
 	[0x90 ... 0x9f] = RM,
+	[0xa2] = VALID | PLAIN, /* cpuid */
 	[0xa3] = RM,
+	[0xa4] = RM | IMM8, /* shld */
+	[0xa5] = RM,
+	[0xab] = RM,	    /* bts */
+	[0xac] = RM | IMM8, /* shrd */
+	[0xad] = RM,
+	[0xae] = RM | PLAIN | GROUP, /* fences */
 	[0xaf] = RM,
+	[0xb0 ... 0xb1] = RM, /* cmpxchg */
+	[0xb3] = RM,	      /* btr */
 	[0xb6 ... 0xb7] = RM,
+	[0xba] = RM | IMM8 | GROUP,
+	[0xbb] = RM,				     /* btc */
+	[0xbc ... 0xbd] = RM | P_NONE | P_66 | P_F3, /* bsf, bsr, tzcnt, lzcnt */
 	[0xbe ... 0xbf] = RM,
+	[0xc0 ... 0xc1] = RM, /* xadd */
 	[0xc8 ... 0xcf] = VALID | PLAIN,
 	[0xef] = RM | P_NONE | P_66,
 };
@@ -132,6 +155,12 @@ static uint32_t special_group(uint8_t opcode, uint8_t modrm, uint32_t shape, boo
 		return which == 0 ? shape | IMM8 : which == 1 ? 0 : shape;
 	case 0xf7:
 		return which == 0 ? shape | IMMZ : which == 1 ? 0 : shape;
+	case 0x01: /* in memory; swapgs */
+		return modrm == 0xf8 || (modrm < 0xc0 && (which <= 3 || which == 7)) ? shape : 0;
+	case 0xae: /* lfence, mfence, sfence */
+		return modrm == 0xe8 || modrm == 0xf0 || modrm == 0xf8 ? shape : 0;
+	case 0xba: /* bt, bts, btr, btc */
+		return which >= 4 ? shape : 0;
 	case 0xfe:
 		return which <= 1 ? shape : 0;
 	case 0xff:
@@ -161,6 +190,8 @@ static uint8_t kind_of(uint8_t opcode, bool two)
 	case 0xe9:
 	case 0xeb:
 		return GT_INSTRUCTION_JMP;
+	case 0x90:
+		return GT_INSTRUCTION_NOP;
 	case 0xc3:
 		return GT_INSTRUCTION_RET;
 	case 0xcc:
@@ -172,18 +203,49 @@ static uint8_t kind_of(uint8_t opcode, bool two)
 	}
 }
 
+/* The prefix that makes it one step for other CPUs: the operand is memory, and the instruction changes it. */
+static bool may_be_locked(uint8_t opcode, bool two, uint8_t modrm)
+{
+	const uint8_t which = modrm >> 3 & 7;
+
+	if (two)
+		return opcode == 0xab || opcode == 0xb0 || opcode == 0xb1 || opcode == 0xb3 ||
+		       opcode == 0xbb || opcode == 0xc0 || opcode == 0xc1 ||
+		       (opcode == 0xba && which >= 5);
+	switch (opcode) {
+	case 0x80:
+	case 0x81:
+	case 0x83:
+		return which != 7;
+	case 0x86:
+	case 0x87:
+		return true;
+	case 0xf6:
+	case 0xf7:
+		return which == 2 || which == 3;
+	case 0xfe:
+	case 0xff:
+		return which <= 1;
+	default:
+		return opcode < 0x38 && (opcode & 7) <= 1;
+	}
+}
+
 bool gt_instruction_decode_common(const uint8_t *code, size_t room, uint64_t address,
 				  struct gt_instruction *instruction)
 {
 	uint32_t at = 0, shape, mandatory = P_NONE, immediate = 0;
 	uint8_t rex = 0, opcode, modrm = 0, kind;
-	bool size16 = false, two = false;
+	bool size16 = false, two = false, segment = false, lock = false;
 
 	/* The longest form that is decoded here, so that no byte needs a check of its own. */
 	if (room < GT_INSTRUCTION_BYTES_MAX)
 		return false;
-	while (code[at] == 0x66 || code[at] == 0x2e) {
+	while (code[at] == 0x66 || code[at] == 0x2e || code[at] == 0x64 || code[at] == 0x65 ||
+	       code[at] == 0xf0) {
 		size16 = size16 || code[at] == 0x66;
+		segment = segment || code[at] == 0x64 || code[at] == 0x65;
+		lock = lock || code[at] == 0xf0;
 		if (++at > 4)
 			return false;
 	}
@@ -209,15 +271,23 @@ bool gt_instruction_decode_common(const uint8_t *code, size_t room, uint64_t add
 	    (shape & P_ANY ? !(shape & mandatory) : mandatory & (P_F3 | P_F2)))
 		return false;
 	kind = kind_of(opcode, two);
+	if (!two && opcode == 0x90) {
+		if (rex) /* perhaps xchg */
+			return false;
+		kind = mandatory == P_F3 ? GT_INSTRUCTION_OTHER : kind;
+	}
+	if ((segment || lock) && !(shape & MODRM))
+		return false;
 	if (shape & MODRM) {
 		modrm = code[at];
 		if (shape & GROUP)
 			shape = special_group(opcode, modrm, shape, size16, &kind);
-		if (!shape || (shape & MEMORY && modrm >= 0xc0))
+		if (!shape || (shape & MEMORY && modrm >= 0xc0) ||
+		    (lock && (modrm >= 0xc0 || !may_be_locked(opcode, two, modrm))))
 			return false;
 		at++;
 	}
-	memset(instruction, 0, sizeof(*instruction));
+	*instruction = (struct gt_instruction){ 0 };
 	instruction->kind = kind;
 	instruction->base = 0xff;
 	instruction->reg = (uint8_t)((modrm >> 3 & 7) | (rex & 4) << 1);
@@ -245,7 +315,7 @@ bool gt_instruction_decode_common(const uint8_t *code, size_t room, uint64_t add
 			instruction->base = (uint8_t)(rm | extend);
 		}
 		if (bytes == 4)
-			memcpy(&instruction->displacement, code + at, 4);
+			__builtin_memcpy(&instruction->displacement, code + at, 4);
 		else if (bytes == 1)
 			instruction->displacement = (int8_t)code[at];
 		at += bytes;
@@ -262,7 +332,7 @@ bool gt_instruction_decode_common(const uint8_t *code, size_t room, uint64_t add
 		int32_t offset = (int8_t)code[at];
 
 		if (shape & REL32)
-			memcpy(&offset, code + at, 4);
+			__builtin_memcpy(&offset, code + at, 4);
 		instruction->target_offset = (uint8_t)at;
 		instruction->target_bytes = (uint8_t)immediate;
 		instruction->target = address + at + immediate + (uint64_t)(int64_t)offset;
@@ -271,6 +341,8 @@ bool gt_instruction_decode_common(const uint8_t *code, size_t room, uint64_t add
 		instruction->immediate_bytes = (uint8_t)immediate;
 	}
 	at += immediate;
+	if (at >= GT_INSTRUCTION_BYTES_MAX)
+		return false;
 	instruction->bytes = (uint8_t)at;
 	if (instruction->rip_offset)
 		instruction->rip_target =
@@ -278,68 +350,14 @@ bool gt_instruction_decode_common(const uint8_t *code, size_t room, uint64_t add
 	return true;
 }
 
-bool gt_instruction_stack_common(const uint8_t *code, size_t room, struct gt_stack_effect *effect)
+bool gt_instruction_ends(const struct gt_instruction *instruction)
 {
-	uint8_t rex = 0, opcode, modrm;
-	uint32_t at = 0;
-	int32_t value;
-
-	if (room < GT_INSTRUCTION_BYTES_MAX)
-		return false;
-	if ((code[at] & 0xf0) == 0x40)
-		rex = code[at++];
-	opcode = code[at];
-	modrm = code[at + 1];
-	memset(effect, 0, sizeof(*effect));
-	effect->loaded_from = 0xff;
-	effect->saved_to = 0xff;
-	switch (opcode) {
-	case 0x50 ... 0x57:
-	case 0x68:
-	case 0x6a:
-		effect->delta = -8;
+	switch (instruction->kind) {
+	case GT_INSTRUCTION_JMP:
+	case GT_INSTRUCTION_JMP_INDIRECT:
+	case GT_INSTRUCTION_RET:
+	case GT_INSTRUCTION_TRAP:
 		return true;
-	case 0x58 ... 0x5f:
-		effect->delta = 8;
-		return opcode != 0x5c || rex & 1; /* not pop %rsp */
-	case 0xc9:
-		effect->from_frame = true;
-		effect->delta = 8;
-		return true;
-	case 0x81:
-	case 0x83:
-		/* add and sub of a constant to rsp itself */
-		if (!(rex & 8) || rex & 1 || (modrm != 0xc4 && modrm != 0xec))
-			break;
-		value = (int8_t)code[at + 2];
-		if (opcode == 0x81)
-			memcpy(&value, code + at + 2, 4);
-		effect->delta = modrm == 0xec ? -value : value;
-		return true;
-	case 0x89:
-		if (rex == 0x48 && modrm == 0xe5) { /* mov %rsp,%rbp */
-			effect->saved_to = 5;
-			effect->sets_frame = true;
-			return true;
-		}
-		break;
-	default:
-		break;
-	}
-	/* What is called 4 in ModRM may be r12: plain moves and sums of that are nothing to us. */
-	switch (opcode) {
-	case 0x00 ... 0x03:
-	case 0x08 ... 0x0b:
-	case 0x20 ... 0x23:
-	case 0x28 ... 0x2b:
-	case 0x88 ... 0x8b:
-		return ((modrm & 0x38) != 0x20 || rex & 4) && ((modrm & 0xc7) != 0xc4 || rex & 1);
-	case 0x80:
-	case 0x81:
-	case 0x83:
-	case 0xc6:
-	case 0xc7:
-		return (modrm & 0xc7) != 0xc4 || rex & 1;
 	default:
 		return false;
 	}
