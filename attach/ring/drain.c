@@ -694,3 +694,18 @@ int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns)
 	return drain->mode == GRAFTRACE_MODE_DRAIN ? drain_to_sink(drain, now_ns)
 						   : close_ended(drain);
 }
+
+uint32_t gt_drain_add_lost(const struct gt_drain *drain, uint64_t ns,
+			   uint64_t lost[GRAFTRACE_LOST_CAUSES])
+{
+	uint32_t impossible = 0;
+
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
+		const uint64_t count =
+			__atomic_load_n(&drain->arena->memory->lost[cause], __ATOMIC_RELAXED);
+
+		lost[cause] += count <= ns ? count : 0;
+		impossible += count > ns;
+	}
+	return impossible;
+}

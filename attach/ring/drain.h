@@ -153,6 +153,12 @@ void gt_drain_forget(struct gt_drain *drain, uint32_t index);
 void gt_drain_keep_writers(struct gt_drain *drain);
 
 /* Whether a writer of that process was forgotten. */
+/* Adds what is lost of no writer's, by cause, of a recording that has taken so many nanoseconds. Returns how many of the
+ * counts cannot be true, and were left out: any process can write them, and nothing loses more than one a
+ * nanosecond. */
+uint32_t gt_drain_add_lost(const struct gt_drain *drain, uint64_t ns,
+			   uint64_t lost[GRAFTRACE_LOST_CAUSES]);
+
 bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid);
 
 /* Ring modes: a FULL sub-buffer stays from now on until it is consumed; at most a quarter of all is

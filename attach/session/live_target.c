@@ -123,6 +123,15 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 	return next;
 }
 
+static void lost(struct gt_target *target, uint64_t lost[GRAFTRACE_LOST_CAUSES])
+{
+	struct gt_live_target *live = lock(target->data);
+
+	for (uint32_t i = 0; i < live->drain_count; i++)
+		gt_drain_add_lost(live->drains[i], gt_clock_now().ns - live->start_ns, lost);
+	unlock(live);
+}
+
 static uint64_t now(struct gt_target *target)
 {
 	(void)target;
@@ -188,6 +197,7 @@ static const struct gt_ring_ops ring = {
 	.hold = hold,
 	.next_sequence = next_sequence,
 	.now = now,
+	.lost = lost,
 };
 static const struct gt_name_ops names = {
 	.function = function,

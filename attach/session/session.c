@@ -230,6 +230,7 @@ static void init(struct gt_session *session, const struct gt_session_options *op
 			 &session->live.target.clock);
 	session->selection.triggers = &session->triggers;
 	session->times.first = gt_clock_now();
+	session->live.start_ns = session->times.first.ns;
 }
 
 /* What the options ask for, as far as it needs no arena. */

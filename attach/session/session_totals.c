@@ -58,14 +58,9 @@ static void add_totals(struct gt_session_arena *arena, struct gt_session_totals 
 	if (drain->forgotten.damaged && !totals->damaged)
 		totals->damaged_first = drain->forgotten.damaged_first;
 	totals->damaged += drain->forgotten.damaged;
-	for (uint32_t cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++) {
-		uint64_t lost = arena->shared.memory->lost[cause];
-
-		/* Any process can write it: more than one in a nanosecond was never lost. */
-		totals->lost[cause] += lost <= totals->ns ? lost : 0;
+	totals->corrupt += gt_drain_add_lost(drain, totals->ns, totals->lost);
+	for (uint32_t cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
 		totals->lost[cause] += drain->forgotten.lost[cause];
-		totals->corrupt += lost > totals->ns;
-	}
 	for (uint32_t i = 0; i < drain->writer_count; i++) {
 		struct gt_writer writer;
 

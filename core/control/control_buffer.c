@@ -121,6 +121,8 @@ static int open_stats(struct gt_control_handle *handle, unsigned access, struct 
 		sub_buffers += writer.next - writer.first;
 		live += writer.end == 0;
 	}
+	if (view->ring->lost != NULL)
+		view->ring->lost(view, lost);
 	say_count(handle, "threads", count);
 	say_count(handle, "not ended", live);
 	say_count(handle, "sub-buffers", sub_buffers);

@@ -149,6 +149,9 @@ struct gt_ring_ops {
 	 * read from now on, of all writers; those that are still made have later ones. UINT64_MAX:
 	 * none are made any more. May be NULL: the same. */
 	uint64_t (*now)(struct gt_target *target);
+	/* Adds what was lost of no writer's, by cause: a process that takes another's sub-buffer to write over it
+	 * does not know whose it was. May be NULL: nothing. */
+	void (*lost)(struct gt_target *target, uint64_t lost[GRAFTRACE_LOST_CAUSES]);
 };
 
 /* The names of what records have numbers of; `data` is the target's name_data. */

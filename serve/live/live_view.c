@@ -118,6 +118,22 @@ static int writer(struct gt_target *target, uint32_t index, struct gt_writer *ou
 	return error;
 }
 
+static void lost(struct gt_target *target, uint64_t lost[GRAFTRACE_LOST_CAUSES])
+{
+	struct gt_live_view *view = view_of(target);
+	struct gt_target *of = inner_of(view);
+	uint64_t all[GRAFTRACE_LOST_CAUSES] = { 0 };
+
+	if (of->ring->lost == NULL)
+		return;
+	of->ring->lost(of, all);
+	pthread_mutex_lock(&view->lock);
+	for (int cause = 0; cause < GRAFTRACE_LOST_CAUSES; cause++)
+		if (all[cause] > view->lost_before[cause])
+			lost[cause] += all[cause] - view->lost_before[cause];
+	pthread_mutex_unlock(&view->lock);
+}
+
 static int64_t copy(const struct gt_live_view_writer *known, uint64_t sequence, void *buffer,
 		    const struct graftrace_sub_buffer **bytes)
 {
@@ -267,6 +283,7 @@ static const struct gt_ring_ops ring = {
 	.hold = hold,
 	.next_sequence = next_sequence,
 	.now = now,
+	.lost = lost,
 };
 
 /* The marks alone */
@@ -394,6 +411,8 @@ static struct gt_merge_given end_of(const struct gt_live_view_writer *known, uin
 
 void gt_live_view_clear(struct gt_live_view *view)
 {
+	struct gt_target *of = inner_of(view);
+	uint64_t of_none[GRAFTRACE_LOST_CAUSES] = { 0 };
 	uint32_t count = writer_count(&view->target);
 	void *buffer = malloc(view->target.sub_buffer_bytes);
 
@@ -426,7 +445,10 @@ void gt_live_view_clear(struct gt_live_view *view)
 		}
 	}
 	free(buffer);
+	if (of->ring->lost != NULL)
+		of->ring->lost(of, of_none);
 	pthread_mutex_lock(&view->lock);
+	memcpy(view->lost_before, of_none, sizeof(of_none));
 	memset(view->read_of_cpu, 0, sizeof(view->read_of_cpu));
 	pthread_mutex_unlock(&view->lock);
 }
@@ -545,6 +567,12 @@ int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope 
 		stats->dropped += now.lost[GRAFTRACE_LOST_FULL];
 	}
 	free(buffer);
+	if (scope->kind == GT_SCOPE_ALL) {
+		uint64_t of_none[GRAFTRACE_LOST_CAUSES] = { 0 };
+
+		lost(&view->target, of_none);
+		stats->overrun += of_none[GRAFTRACE_LOST_OVERRUN];
+	}
 	if (cpu >= 0 && cpu < GT_FILTER_CPU_WORDS * 64) {
 		pthread_mutex_lock(&view->lock);
 		stats->read += view->read_of_cpu[cpu];

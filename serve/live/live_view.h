@@ -39,6 +39,7 @@ struct gt_live_view {
 	struct gt_live_view_writer *writers;
 	uint32_t count;
 	uint32_t room;
+	uint64_t lost_before[GRAFTRACE_LOST_CAUSES]; /* of no writer, when it was cleared */
 	uint32_t inner_count; /* writers of `inner` that have a place among `writers` */
 	struct gt_live_marks *mark_writers[64];
 	uint32_t mark_count;
