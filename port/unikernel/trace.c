@@ -35,7 +35,7 @@
 #define CPU_ROOM_BYTES	   (1u << 19)
 #define CPU_RING_BYTES_MIN (8 * SUB_BUFFER_BYTES)
 /* Of the memory that is left, tables of histograms take such a part, at most so many bytes. */
-#define HISTS_PART  16
+#define HISTS_PART  32
 #define HISTS_BYTES (4u << 20)
 /* A call takes at least this many bytes of its stack, which bounds the frames of a stack. */
 #define CALL_BYTES   32
