@@ -26,7 +26,7 @@ struct gt_live_target {
 	uint32_t writer_count;
 	uint32_t writer_room;
 	uint32_t taken[GT_ARENAS]; /* of each drain's writers, so many stand there */
-	uint64_t start_ns; /* of the recording, gt_monotonic_ns() */
+	uint64_t start_ns;	   /* of the recording, gt_monotonic_ns() */
 	struct gt_catalog *catalog;
 	/* The process from which pid was forked, 0 = none: its functions are the same. May be NULL.
 	 * */
