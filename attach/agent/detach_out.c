@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
+#include "attach/process/sharers.h"
 #include "attach/process/proc.h"
 #include "attach/agent/resolver.h"
 #include "attach/agent/traps.h"
@@ -207,7 +208,7 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 {
 	struct gt_remote remote;
 	pid_t tid = threads->tids[0];
-	int error, ended, rest, best = 0;
+	int error, ended, rest, best = -1;
 
 	gt_traps_leave_threads(out->process, &out->state, threads);
 	for (size_t i = 0; i < threads->count; i++) {
@@ -216,10 +217,11 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 		if (gt_thread_registers(threads->tids[i], &registers))
 			continue;
 		/* Rather one that sleeps, best in a call that can be made anew: see
-		 * gt_thread_at_rest(). */
-		rest = (long)registers.orig_rax < 0		   ? 0
-		       : registers.orig_rax == SYS_restart_syscall ? 1
-								   : 2;
+		 * gt_thread_at_rest(). Who only shares the memory has signal actions of its own. */
+		rest = !gt_sharers_is_own(out->process, threads->tids[i]) ? -1
+		       : (long)registers.orig_rax < 0			  ? 0
+		       : registers.orig_rax == SYS_restart_syscall	  ? 1
+									  : 2;
 		if (rest > best) {
 			best = rest;
 			tid = threads->tids[i];

@@ -8,6 +8,7 @@
 #include "attach/agent/traps.h"
 #include "attach/agent/handlers.h"
 #include "attach/process/proc.h"
+#include "attach/process/sharers.h"
 #include "attach/plan/rules.h"
 #include "attach/agent/world.h"
 
@@ -34,6 +35,7 @@ static const char sandboxed[] = "the process runs in a sandbox (seccomp)";
 static const char raw_calls[] =
 	"a library of the process changes signals by system calls of its own";
 static const char blocked[] = "a thread of the process has SIGTRAP blocked";
+static const char shared[] = "another process shares its memory (vfork, clone)";
 static const char failed[] = "the process's signals cannot be changed";
 
 static uint64_t place_of(const struct gt_tracee *tracee, size_t offset)
@@ -231,6 +233,34 @@ static const char *check_threads(struct gt_tracee *tracee)
 }
 
 /* Arms, or takes that back, with the world stopped. */
+/* Of the process's own: who only shares its memory has signal actions of its own. 0: none is left. */
+static pid_t caller_among(const struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
+{
+	pid_t tid = 0;
+
+	for (size_t i = 0; i < threads->count; i++) {
+		struct user_regs_struct registers;
+
+		if (!gt_sharers_is_own(&tracee->process, threads->tids[i]))
+			continue;
+		/* Rather one that sleeps: see gt_thread_at_rest(). */
+		if (!tid || (gt_thread_registers(threads->tids[i], &registers) == 0 &&
+			     (long)registers.orig_rax >= 0))
+			tid = threads->tids[i];
+	}
+	return tid;
+}
+
+static bool has_sharer(const struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
+{
+	bool found = false;
+
+	for (size_t i = 0; !found && i < threads->count; i++)
+		found = !gt_sharers_is_own(&tracee->process, threads->tids[i]);
+	return found;
+}
+
+/* GT_EAGAIN: not now, a process that shares the memory is there. */
 static int change(struct gt_tracee *tracee, bool begin)
 {
 	struct gt_stopped_threads threads;
@@ -248,16 +278,11 @@ static int change(struct gt_tracee *tracee, bool begin)
 		free(state);
 		return error;
 	}
-	tid = threads.tids[0];
-	for (size_t i = 0; i < threads.count; i++) {
-		struct user_regs_struct registers;
-
-		/* Rather one that sleeps: see gt_thread_at_rest(). */
-		if (gt_thread_registers(threads.tids[i], &registers) == 0 &&
-		    (long)registers.orig_rax >= 0)
-			tid = threads.tids[i];
-	}
-	error = gt_remote_begin(&remote, &tracee->process, tid, NULL);
+	/* A breakpoint would end it. Those that come later inherit the action. */
+	error = begin && has_sharer(tracee, &threads) ? GT_EAGAIN : 0;
+	tid = caller_among(tracee, &threads);
+	if (!error)
+		error = tid ? gt_remote_begin(&remote, &tracee->process, tid, NULL) : GT_EGONE;
 	if (!error) {
 		if (begin)
 			error = arm(tracee, &remote);
@@ -280,12 +305,19 @@ static int change(struct gt_tracee *tracee, bool begin)
 
 void gt_traps_begin(struct gt_tracee *tracee)
 {
+	int error;
+
 	if (tracee->traps || tracee->no_traps == blocked || tracee->no_traps == failed)
 		return;
 	if (!can_begin(tracee, &tracee->no_traps))
 		return;
-	tracee->no_traps = change(tracee, true) ? failed : check_threads(tracee);
-	if (tracee->no_traps != NULL)
+	error = change(tracee, true);
+	for (int looks = 0; error == GT_EAGAIN && looks < LOOKS; looks++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		error = change(tracee, true);
+	}
+	tracee->no_traps = error == GT_EAGAIN ? shared : error ? failed : check_threads(tracee);
+	if (tracee->no_traps != NULL && error != GT_EAGAIN)
 		change(tracee, false);
 	tracee->traps = tracee->no_traps == NULL;
 }

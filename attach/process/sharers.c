@@ -9,6 +9,7 @@
 #include "attach/process/process.h"
 
 #include <linux/kcmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -81,4 +82,12 @@ bool gt_sharers_look(struct gt_process *process)
 				found = note(process, (pid_t)pid) || found;
 	process->last_number = last;
 	return found;
+}
+
+bool gt_sharers_is_own(const struct gt_process *process, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)process->pid, (int)tid);
+	return access(path, F_OK) == 0;
 }
