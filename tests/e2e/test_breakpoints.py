@@ -154,3 +154,53 @@ def test_every_bounded_function_of_real_programs_can_be_traced(name, graftrace, 
     traced = graftrace("record", "--breakpoints", "--libs", "--", path, *WORK[name], code=plain.returncode)
     assert traced.stdout == plain.stdout
     assert first == ((tmp_path / "out.o").read_bytes() if name == "ld" else b"")
+
+
+# The child has the memory, but signal actions of its own. Functions of one byte, without room beside them.
+SHARED = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int tiny(void);
+#define FUNCTION(name) ".globl " name "\n.type " name ", @function\n" name ": ret\n.size " name ", . - " name "\n"
+__asm__(".text\n.p2align 4\n" FUNCTION("before") FUNCTION("tiny") FUNCTION("behind") FUNCTION("last"));
+static char stack[65536];
+static volatile int ended;
+
+static int child(void *unused)
+{
+	while (!ended)
+		usleep(1000);
+	return unused != NULL;
+}
+
+int main(int count, char **words)
+{
+	if (count > 1 && !strcmp(words[1], "shared") &&
+	    clone(child, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL) < 0)
+		return 2;
+	puts("ready");
+	fflush(stdout);
+	for (int rounds = 0; rounds < 2000; rounds++) {
+		tiny();
+		usleep(1000);
+	}
+	ended = 1;
+	return 7;
+}
+"""
+
+
+@pytest.mark.parametrize("with_child", [False, True])
+def test_who_shares_the_memory_is_no_place_for_the_action_of_the_signal(with_child, graftrace, compile):
+    words = [compile(SHARED, "-O1")] + (["shared"] if with_child else [])
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        recorded = graftrace("record", "--breakpoints", "-P", process.pid, "--for", "300ms")
+        assert process.wait(60) == 7
+    assert (" tiny\n" in graftrace("report").stdout) == (not with_child)
+    assert ("another process shares its memory (vfork, clone)" in recorded.stderr) == with_child
