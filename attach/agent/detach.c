@@ -241,11 +241,27 @@ static int undo_patch(struct gt_detach *out, struct gt_editor *code,
 	return 0;
 }
 
-static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t journal,
-		      uint32_t first, uint32_t end, enum keep keep)
+struct undoing {
+	struct gt_detach *out;
+	struct gt_editor *code;
+	enum keep keep;
+	bool keeps;
+};
+
+static int undo_unless_kept(void *data, const struct graftrace_patch *patch)
+{
+	struct undoing *undoing = data;
+
+	return undoing->keep && is_kept(undoing->out, patch, undoing->keep, &undoing->keeps)
+		       ? 0
+		       : undo_patch(undoing->out, undoing->code, patch);
+}
+
+int gt_detach_each_patch(const struct gt_detach *out, uint64_t journal, uint32_t first,
+			 uint32_t end, int (*each)(void *data, const struct graftrace_patch *patch),
+			 void *data)
 {
 	struct graftrace_patch *patches = malloc(PATCHES_AT_ONCE * sizeof(*patches));
-	bool keeps = false;
 	int error = patches != NULL ? 0 : GT_ENOMEM;
 
 	while (!error && first < end) {
@@ -256,11 +272,19 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 		error = gt_process_read(out->process, journal + (uint64_t)first * sizeof(*patches),
 					patches, count * sizeof(*patches));
 		for (uint32_t i = 0; !error && i < count; i++)
-			if (!keep || !is_kept(out, &patches[i], keep, &keeps))
-				error = undo_patch(out, code, &patches[i]);
+			error = each(data, &patches[i]);
 		first += count;
 	}
 	free(patches);
+	return error;
+}
+
+static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t journal,
+		      uint32_t first, uint32_t end, enum keep keep)
+{
+	struct undoing undoing = { out, code, keep, false };
+	int error = gt_detach_each_patch(out, journal, first, end, undo_unless_kept, &undoing);
+
 	return error ? error : gt_editor_flush(code);
 }
 

@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATCHES_AT_ONCE 1024u
-#define JUMP		0xe9
-#define JUMP_BYTES	5
+#define JUMP	   0xe9
+#define JUMP_BYTES 5
 
 struct jump {
 	uint64_t at;
@@ -45,8 +44,9 @@ static const struct jump *find(const struct jumps *jumps, uint64_t address)
 }
 
 /* If that is such a jump, and stands there now. */
-static int note(struct jumps *jumps, const struct graftrace_patch *patch)
+static int note(void *data, const struct graftrace_patch *patch)
 {
+	struct jumps *jumps = data;
 	const uint8_t *now;
 	int32_t distance;
 
@@ -69,25 +69,6 @@ static int note(struct jumps *jumps, const struct graftrace_patch *patch)
 		(struct jump){ patch->address,
 			       patch->address + JUMP_BYTES + (uint64_t)(int64_t)distance };
 	return 0;
-}
-
-static int note_all(struct jumps *jumps, uint64_t journal, uint32_t first, uint32_t end)
-{
-	struct graftrace_patch *patches = malloc(PATCHES_AT_ONCE * sizeof(*patches));
-	int error = patches != NULL ? 0 : GT_ENOMEM;
-
-	while (!error && first < end) {
-		uint32_t count = end - first < PATCHES_AT_ONCE ? end - first : PATCHES_AT_ONCE;
-
-		error = gt_process_read(jumps->process,
-					journal + (uint64_t)first * sizeof(*patches), patches,
-					count * sizeof(*patches));
-		for (uint32_t i = 0; !error && i < count; i++)
-			error = note(jumps, &patches[i]);
-		first += count;
-	}
-	free(patches);
-	return error;
 }
 
 static bool is_jump(const void *data, uint64_t address)
@@ -135,8 +116,8 @@ int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads
 		gt_editor_init(jumps.code, out->process);
 	for (uint32_t i = 0; !error && i < out->state.region_count; i++)
 		if (gt_detach_region(out, i, &page))
-			error = note_all(&jumps, page.journal, page.journal_mains,
-					 page.journal_used);
+			error = gt_detach_each_patch(out, page.journal, page.journal_mains,
+						     page.journal_used, note, &jumps);
 	if (!error && jumps.count) {
 		qsort(jumps.all, jumps.count, sizeof(*jumps.all), by_place);
 		error = gt_process_maps(out->process->pid, &out->maps, NULL);

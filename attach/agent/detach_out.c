@@ -5,8 +5,8 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
-#include "attach/process/sharers.h"
 #include "attach/process/proc.h"
+#include "attach/process/sharers.h"
 #include "attach/agent/resolver.h"
 #include "attach/agent/traps.h"
 

@@ -87,6 +87,12 @@ bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
 /* Page 0 of region `index`. False: there is none, or its journal does not lie in it. */
 bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftrace_region *page);
 
+/* Calls each(data, patch) for the patches [first, end) of a region's journal, until one gives an error, which is returned;
+ * GT_ENOMEM, GT_EIO, GT_EGONE. */
+int gt_detach_each_patch(const struct gt_detach *out, uint64_t journal, uint32_t first,
+			 uint32_t end, int (*each)(void *data, const struct graftrace_patch *patch),
+			 void *data);
+
 /* detach_jumps.c: threads leave the jumps in the midst of the program's code, before that gets its bytes
  * back. */
 int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads);

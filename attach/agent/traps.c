@@ -25,9 +25,11 @@
 #define KERNEL_RESTART 0x10000000ull
 #define RESTORER       0x04000000ull
 #define LIMIT_MS       2000
-#define LOOKS	       50 /* 10 ms each: threads that are being created have all blocked */
+#define LOOKS	       50 /* threads that are being created have all blocked */
 /* From the restart instruction's place in a signal frame to its mask. */
 #define FRAME_MASK (304 - 176)
+
+static const struct timespec between_looks = { 0, 10000000 };
 
 static const char not_hooked[] =
 	"the C library's functions for signals cannot be watched in this process";
@@ -213,7 +215,6 @@ static bool is_blocked(struct gt_tracee *tracee, const struct gt_maps *maps, pid
 static const char *check_threads(struct gt_tracee *tracee)
 {
 	for (int looks = 0; looks < LOOKS; looks++) {
-		const struct timespec pause = { 0, 10000000 };
 		struct gt_stopped_threads threads;
 		struct gt_maps maps = { 0 };
 		bool found = false;
@@ -227,12 +228,11 @@ static const char *check_threads(struct gt_tracee *tracee)
 		gt_threads_resume(&tracee->process, &threads);
 		if (!found)
 			return NULL;
-		nanosleep(&pause, NULL);
+		nanosleep(&between_looks, NULL);
 	}
 	return blocked;
 }
 
-/* Arms, or takes that back, with the world stopped. */
 /* Of the process's own: who only shares its memory has signal actions of its own. 0: none is left. */
 static pid_t caller_among(const struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
 {
@@ -251,16 +251,7 @@ static pid_t caller_among(const struct gt_tracee *tracee, const struct gt_stoppe
 	return tid;
 }
 
-static bool has_sharer(const struct gt_tracee *tracee, const struct gt_stopped_threads *threads)
-{
-	bool found = false;
-
-	for (size_t i = 0; !found && i < threads->count; i++)
-		found = !gt_sharers_is_own(&tracee->process, threads->tids[i]);
-	return found;
-}
-
-/* GT_EAGAIN: not now, a process that shares the memory is there. */
+/* Arms, or takes that back, with the world stopped. GT_EAGAIN: not now, a process that shares the memory is there. */
 static int change(struct gt_tracee *tracee, bool begin)
 {
 	struct gt_stopped_threads threads;
@@ -279,7 +270,7 @@ static int change(struct gt_tracee *tracee, bool begin)
 		return error;
 	}
 	/* A breakpoint would end it. Those that come later inherit the action. */
-	error = begin && has_sharer(tracee, &threads) ? GT_EAGAIN : 0;
+	error = begin && tracee->process.sharer_count ? GT_EAGAIN : 0;
 	tid = caller_among(tracee, &threads);
 	if (!error)
 		error = tid ? gt_remote_begin(&remote, &tracee->process, tid, NULL) : GT_EGONE;
@@ -313,7 +304,7 @@ void gt_traps_begin(struct gt_tracee *tracee)
 		return;
 	error = change(tracee, true);
 	for (int looks = 0; error == GT_EAGAIN && looks < LOOKS; looks++) {
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		nanosleep(&between_looks, NULL);
 		error = change(tracee, true);
 	}
 	tracee->no_traps = error == GT_EAGAIN ? shared : error ? failed : check_threads(tracee);

@@ -9,7 +9,6 @@
 #include "attach/process/process.h"
 
 #include <linux/kcmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,6 +34,11 @@ bool gt_sharers_has(const struct gt_process *process, pid_t pid)
 static bool is_thread(const struct gt_process *process, pid_t pid)
 {
 	return syscall(SYS_tgkill, process->pid, pid, 0) == 0;
+}
+
+bool gt_sharers_is_own(const struct gt_process *process, pid_t tid)
+{
+	return !process->sharer_count || is_thread(process, tid);
 }
 
 static bool note(struct gt_process *process, pid_t pid)
@@ -82,12 +86,4 @@ bool gt_sharers_look(struct gt_process *process)
 				found = note(process, (pid_t)pid) || found;
 	process->last_number = last;
 	return found;
-}
-
-bool gt_sharers_is_own(const struct gt_process *process, pid_t tid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)process->pid, (int)tid);
-	return access(path, F_OK) == 0;
 }

@@ -18,7 +18,8 @@ bool gt_sharers_look(struct gt_process *process);
 /* Whether process pid is one, as things are now. */
 bool gt_sharers_has(const struct gt_process *process, pid_t pid);
 
-/* Whether a stopped thread is one of the process's own, not a sharer's. */
+/* Whether one of the threads that gt_threads_stop() has stopped is the process's own, not a sharer's. With no sharers
+ * nobody is asked. */
 bool gt_sharers_is_own(const struct gt_process *process, pid_t tid);
 
 #endif

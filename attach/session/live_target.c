@@ -126,9 +126,10 @@ static uint64_t next_sequence(struct gt_target *target, uint32_t index, uint64_t
 static void lost(struct gt_target *target, uint64_t lost[GRAFTRACE_LOST_CAUSES])
 {
 	struct gt_live_target *live = lock(target->data);
+	const uint64_t ns = gt_monotonic_ns() - live->start_ns;
 
 	for (uint32_t i = 0; i < live->drain_count; i++)
-		gt_drain_add_lost(live->drains[i], gt_clock_now().ns - live->start_ns, lost);
+		gt_drain_add_lost(live->drains[i], ns, lost);
 	unlock(live);
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from unikernel import Machine, image, machine
 from test_unikernel_events import expect, lines_of, quiet
-from test_unikernel_probes import hits_of, plain, read, texts_of
+from test_unikernel_probes import check_refused, hits_of, plain, read, texts_of
 from test_unikernel_trace import COUNTED, ftrace, put, visit
 
 __all__ = ["machine", "quiet", "plain"]
@@ -106,15 +106,7 @@ def test_only_where_instructions_begin(plain, code, function):
     ("r:there {f}", "Probe type is different from existing probe", "r:"),
 ])
 def test_errors_are_linuxs(plain, line, error, at):
-    line, at = line.format(f="strlen"), at.format(f="strlen")
-    expect(plain, "kprobe_events", "p:there strlen+5", "POST")
-    expect(plain, "error_log", "")
-    status, words = put(plain, "kprobe_events", line, "POST")
-    assert status != 204 and error in words
-    log = re.search(r"trace_kprobe: error: (.*)\n  Command: (.*)\n(.*)\^\n", read(plain, "error_log"))
-    assert log and (log[1], log[2]) == (error, line), read(plain, "error_log")
-    assert line[len(log[3]) - len("  Command: "):].startswith(at)
-    assert read(plain, "kprobe_events") == "p:kprobes/there strlen+5\n"
+    check_refused(plain, "p:there strlen+5", line.format(f="strlen"), error, at.format(f="strlen"))
 
 
 def test_what_must_stay_at_its_place_is_refused_in_words(plain, code):

@@ -44,6 +44,18 @@ def plain(quiet):
     reset()
 
 
+def check_refused(machine, there, line, error, at):
+    """Beside the probe that is there, the line is refused with the error; in the log, too, with the caret where `at` begins."""
+    expect(machine, "kprobe_events", there, "POST")
+    expect(machine, "error_log", "")
+    status, words = put(machine, "kprobe_events", line, "POST")
+    assert status != 204 and error in words
+    log = re.search(r"trace_kprobe: error: (.*)\n  Command: (.*)\n(.*)\^\n", read(machine, "error_log"))
+    assert log and log[1] == error and log[2] == line, read(machine, "error_log")
+    assert line[len(log[3]) - len("  Command: "):].startswith(at)
+    assert read(machine, "kprobe_events") == there.replace("p:", "p:kprobes/") + "\n"
+
+
 def test_the_files_of_a_probe_are_linuxs(plain):
     expect(plain, "kprobe_events", "p:entry read fd=$arg1:s32 bytes=%dx")
     expect(plain, "kprobe_events", "r4:shop/back read $retval", "POST")
@@ -180,14 +192,7 @@ def test_what_cannot_be_read_is_said_to_be_so(plain):
     ("p:there serve %di", "Argument type or name is different from existing probe", "%di"),
 ])
 def test_errors_stand_in_the_log_with_a_caret(plain, line, error, at):
-    expect(plain, "kprobe_events", "p:there read", "POST")
-    expect(plain, "error_log", "")
-    status, words = put(plain, "kprobe_events", line, "POST")
-    assert status != 204 and error in words
-    log = re.search(r"trace_kprobe: error: (.*)\n  Command: (.*)\n(.*)\^\n", read(plain, "error_log"))
-    assert log and log[1] == error and log[2] == line, read(plain, "error_log")
-    assert line[len(log[3]) - len("  Command: "):].startswith(at)
-    assert read(plain, "kprobe_events") == "p:kprobes/there read\n"
+    check_refused(plain, "p:there read", line, error, at)
 
 
 def test_what_is_recorded_cannot_be_removed(plain):
