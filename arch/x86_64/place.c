@@ -22,13 +22,34 @@ uint32_t gt_arch_instruction_bytes(const uint8_t code[GT_ARCH_CODE_BYTES], uint6
 		       : 0;
 }
 
+/* Behind whatever prefixes, which say nothing here. */
+static bool is_sti(const uint8_t *code)
+{
+	for (uint32_t at = 0; at < GT_INSTRUCTION_BYTES_MAX; at++) {
+		switch (code[at]) {
+		case 0x26:
+		case 0x2e:
+		case 0x36:
+		case 0x3e:
+		case 0x40 ... 0x4f:
+		case 0x64 ... 0x67:
+		case 0xf2:
+		case 0xf3:
+			break;
+		default:
+			return code[at] == STI;
+		}
+	}
+	return false;
+}
+
 /* Traps of the kernel's own, and what waits for an interrupt, are known by their addresses. Behind sti no interrupt comes
  * before the next instruction is done, which has to stand there: sti; hlt. */
 static bool may_move(const struct gt_instruction *instruction, const uint8_t *code)
 {
 	return instruction->kind != GT_INSTRUCTION_INT3 &&
 	       instruction->kind != GT_INSTRUCTION_TRAP &&
-	       instruction->kind != GT_INSTRUCTION_XBEGIN && code[0] != STI;
+	       instruction->kind != GT_INSTRUCTION_XBEGIN && !is_sti(code);
 }
 
 bool gt_arch_place_write(uint8_t bytes[GT_PLACE_BYTES], uint64_t at,

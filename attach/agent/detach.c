@@ -417,6 +417,18 @@ static void end_waits(struct gt_detach *out)
 				 &yes, sizeof(yes));
 }
 
+/* Where contexts are saved that no thread runs, once all threads were seen outside. */
+static int look_for_suspended(struct gt_detach *out)
+{
+	int error = 0;
+
+	if (out->outside && !out->looked) {
+		error = gt_suspended_look(out->process, &out->places);
+		out->looked = error == 0;
+	}
+	return error == GT_ENOMEM ? error : 0;
+}
+
 /* Until the next round; false: it takes too long. */
 static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t limit_ms)
 {
@@ -463,10 +475,15 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		if (!error && out->image)
 			end_waits(out);
 	}
+	if (!error && out->image && read_agent(out, NULL) == 0 && gt_detach_has_jumps(out) &&
+	    gt_suspended_look(process, &out->places) == GT_ENOMEM)
+		error = gt_fail(message, GT_ENOMEM, "no memory to detach");
 	while (!error && !done && out->image) {
 		error = round_of(out, limit_ms, out->rounds == 0, &done, message);
 		if (!error && led_nowhere != NULL)
 			led_nowhere(data);
+		if (!error && !done && look_for_suspended(out))
+			error = gt_fail(message, GT_ENOMEM, "no memory to detach");
 		if (!error && !done &&
 		    ((out->foreign && out->lookups_gone) ||
 		     !pause_for(out, start, (uint64_t)limit_ms)))
@@ -480,6 +497,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 	free(out->left.at);
 	free(out->restored.at);
 	free(out->threads);
+	gt_suspended_free(&out->places);
 	free(out);
 	return error;
 }

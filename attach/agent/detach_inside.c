@@ -277,38 +277,69 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 	return 0;
 }
 
-/* Stacks that no thread is on now (coroutines): signal frames there. */
-static int look_at_stacks(struct looker *looker, const struct gt_stopped_threads *threads)
+/* Of struct pthread: its own address, twice; the thread's number, 0 or -1 once it has
+ * ended (glibc on x86-64). */
+#define BLOCK_SELF  0x10
+#define BLOCK_TID   0x2d0
+#define BLOCK_MOST  (1u << 20)
+#define BLOCK_WORDS 512u
+
+/* The C library keeps stacks of threads that have ended: with the block of the thread above. */
+static bool is_of_ended_thread(const struct gt_detach *out, const struct gt_map *stack,
+			       uint64_t address)
 {
-	struct gt_detach *out = looker->out;
-	const struct gt_map *last = NULL;
-	int error = 0;
+	uint64_t words[BLOCK_WORDS], self;
+	int32_t tid = 1;
 
-	looker->frames = false;
-	for (size_t i = 0; !error && i < out->granule_count; i++) {
-		uint64_t low = gt_detach_stack_of(&out->granules[i]);
-		const struct gt_map *stack = gt_maps_find(&out->maps, low);
-		bool used = stack == NULL || stack == last;
-
-		for (size_t k = 0; !used && k < threads->count; k++) {
-			struct user_regs_struct registers;
-
-			used = gt_thread_registers(threads->tids[k], &registers) == 0 &&
-			       registers.rsp >= stack->start && registers.rsp < stack->end;
-		}
-		if (!used)
-			error = gt_world_signal_frames(out->process, &out->maps,
-						       low > stack->start ? low : stack->start,
-						       is_wanted, note_frame, looker);
-		last = stack;
+	for (uint64_t at = address & ~7ull; at + sizeof(words) <= stack->end; at += sizeof(words)) {
+		if (at - address > BLOCK_MOST ||
+		    gt_process_read(out->process, at, words, sizeof(words)))
+			return false;
+		for (size_t i = 0; i < BLOCK_WORDS; i++)
+			if (words[i] == at + i * 8 &&
+			    gt_process_read(out->process, words[i] + BLOCK_SELF, &self,
+					    sizeof(self)) == 0 &&
+			    self == words[i])
+				return gt_process_read(out->process, self + BLOCK_TID, &tid,
+						       sizeof(tid)) == 0 &&
+				       tid <= 0;
 	}
-	out->inside = out->inside || looker->frames;
-	return error;
+	return false;
+}
+
+/* Of the floating point state in a signal's frame (asm/sigcontext.h): what the kernel looks for before it restores it. */
+#define HAS_XSTATE 1ull /* in uc_flags */
+#define MAGIC_AT   464
+#define MAGIC	   0x46505853u
+#define MAGIC_END  0x46505845u
+
+/* Whether a frame on the stack that it leads to has been written over since: its end is not there any more. */
+static bool is_damaged(const struct gt_detach *out, const struct gt_frame_place *saved)
+{
+	struct {
+		uint32_t magic;
+		uint32_t bytes;
+		uint64_t features;
+		uint32_t state_bytes;
+	} state = { 0 };
+	const uint64_t context = saved->rip_at - SAVED_RIP;
+	uint64_t flags = 0, at = 0;
+	uint32_t end = 0;
+
+	gt_process_read(out->process, context, &flags, sizeof(flags));
+	gt_process_read(out->process, context + offsetof(ucontext_t, uc_mcontext.fpregs), &at,
+			sizeof(at));
+	if (!(flags & HAS_XSTATE) || at < saved->rip_at || at >= saved->rsp ||
+	    gt_process_read(out->process, at + MAGIC_AT, &state, sizeof(state)))
+		return false;
+	return state.magic != MAGIC || state.state_bytes >= saved->rsp - at ||
+	       gt_process_read(out->process, at + state.state_bytes, &end, sizeof(end)) ||
+	       end != MAGIC_END;
 }
 
 /*
- * Whether registers that were saved are only left over from a handler that has returned, as far as the
- * threads' stack pointers tell. They are where they stand, as a handler's frame, on an alternate stack (the
+ * Whether registers that were saved are only left over from a handler that has returned, as far as the frame
+ * itself and the threads' stack pointers tell. They are where they stand, as a handler's frame, on an alternate stack (the
  * kernel has saved its bounds beside them) and no thread runs on it; where a thread runs on its own stack
  * and they lead to that one; where they stand below a stack pointer and lead to above it. What stands above
  * a thread's stack pointer was looked at with the thread.
@@ -325,6 +356,11 @@ static bool is_left_over(const struct looker *looker, const struct gt_frame_plac
 	const stack_t *alternate = &frame.context.uc_stack;
 	bool on_alternate;
 
+	if (stack == NULL)
+		return true;
+	if (gt_suspended_is_frame(&out->maps, saved) &&
+	    (is_damaged(out, saved) || is_of_ended_thread(out, stack, saved->rsp)))
+		return true;
 	gt_process_read(out->process, saved->rip_at - SAVED_RIP - sizeof(frame.restorer), &frame,
 			sizeof(frame.restorer) + SAVED_RIP);
 	on_alternate = saved->rip_at - (uint64_t)alternate->ss_sp < alternate->ss_size &&
@@ -355,19 +391,51 @@ static int note_suspended(void *data, const struct gt_frame_place *saved)
 	return 0;
 }
 
+/* Stacks that no thread is on now (coroutines): signal frames there. */
+static int look_at_stacks(struct looker *looker, const struct gt_stopped_threads *threads)
+{
+	struct gt_detach *out = looker->out;
+	const struct gt_map *last = NULL;
+	int error = 0;
+
+	looker->frames = false;
+	for (size_t i = 0; !error && i < out->granule_count; i++) {
+		uint64_t low = gt_detach_stack_of(&out->granules[i]);
+		const struct gt_map *stack = gt_maps_find(&out->maps, low);
+		bool used = stack == NULL || stack == last;
+
+		for (size_t k = 0; !used && k < threads->count; k++) {
+			struct user_regs_struct registers;
+
+			used = gt_thread_registers(threads->tids[k], &registers) == 0 &&
+			       registers.rsp >= stack->start && registers.rsp < stack->end;
+		}
+		if (!used)
+			error = gt_world_signal_frames(out->process, &out->maps,
+						       low > stack->start ? low : stack->start,
+						       is_ours, note_suspended, looker);
+		last = stack;
+	}
+	out->inside = out->inside || looker->frames;
+	return error;
+}
+
 /* Sets `quiet`, once and for all: a new thread comes from one that has left, and no slot was left. left: all
- * threads have. With coroutines one that has can run what was suspended inside. */
+ * threads have. One that has can run what was suspended inside, so they have to be outside at once; whoever is
+ * inside then is suspended somewhere, which is looked for before the next round. */
 static int look_for_quiet(struct looker *looker, bool left)
 {
 	struct gt_detach *out = looker->out;
-	const bool coroutines = out->state.suspends || out->elsewhere;
-	int error = 0;
+	int error;
 
-	if (!left || looker->frames || out->left.count || (coroutines && out->inside))
+	if (!left || looker->frames || out->left.count || out->inside)
 		return 0;
-	if (coroutines)
-		error = gt_suspended_each(out->process, &out->maps, is_ours, note_suspended,
-					  looker);
+	out->outside = true;
+	if (!out->looked)
+		return 0;
+	error = gt_suspended_each(out->process, &out->maps, &out->places,
+				  out->state.suspends || out->elsewhere, is_ours, note_suspended,
+				  looker);
 	out->quiet = !error && !looker->frames;
 	return error;
 }

@@ -106,29 +106,55 @@ static int lead_thread(struct gt_detach *out, struct jumps *jumps, pid_t tid)
 	return error == GT_EGONE ? 0 : error;
 }
 
-int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads)
+static int find_jumps(const struct gt_detach *out, struct jumps *jumps)
 {
-	struct jumps jumps = { .process = out->process, .code = malloc(sizeof(*jumps.code)) };
 	struct graftrace_region page;
-	int error = jumps.code != NULL ? 0 : GT_ENOMEM;
+	int error = 0;
 
-	if (!error)
-		gt_editor_init(jumps.code, out->process);
+	*jumps = (struct jumps){ .process = out->process, .code = malloc(sizeof(*jumps->code)) };
+	if (jumps->code == NULL)
+		return GT_ENOMEM;
+	gt_editor_init(jumps->code, out->process);
 	for (uint32_t i = 0; !error && i < out->state.region_count; i++)
 		if (gt_detach_region(out, i, &page))
 			error = gt_detach_each_patch(out, page.journal, page.journal_mains,
-						     page.journal_used, note, &jumps);
+						     page.journal_used, note, jumps);
+	if (jumps->count)
+		qsort(jumps->all, jumps->count, sizeof(*jumps->all), by_place);
+	return error;
+}
+
+static void free_jumps(struct jumps *jumps)
+{
+	free(jumps->all);
+	free(jumps->code);
+}
+
+bool gt_detach_has_jumps(const struct gt_detach *out)
+{
+	struct jumps jumps;
+	const int error = find_jumps(out, &jumps);
+	const bool has = error || jumps.count;
+
+	free_jumps(&jumps);
+	return has;
+}
+
+int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads)
+{
+	struct jumps jumps;
+	int error = find_jumps(out, &jumps);
+
 	if (!error && jumps.count) {
-		qsort(jumps.all, jumps.count, sizeof(*jumps.all), by_place);
 		error = gt_process_maps(out->process->pid, &out->maps, NULL);
 		for (size_t i = 0; !error && i < threads->count; i++)
 			error = lead_thread(out, &jumps, threads->tids[i]);
-		if (!error && (out->state.suspends || out->elsewhere))
-			error = gt_suspended_each(out->process, &out->maps, is_jump, lead_frame,
-						  &jumps);
+		if (!error)
+			error = gt_suspended_each(out->process, &out->maps, &out->places,
+						  out->state.suspends || out->elsewhere, is_jump,
+						  lead_frame, &jumps);
 		gt_maps_free(&out->maps);
 	}
-	free(jumps.all);
-	free(jumps.code);
+	free_jumps(&jumps);
 	return error;
 }

@@ -10,6 +10,7 @@
 #include <graftrace/agent.h>
 #include <graftrace/arena.h>
 #include "attach/agent/detach.h"
+#include "attach/agent/suspended.h"
 #include "attach/process/threads.h"
 
 #define GT_DETACH_PAGE	    4096ull
@@ -77,6 +78,10 @@ struct gt_detach {
 	bool breakpoint;  /* … int3, over its first byte */
 	bool elsewhere;	  /* a thread was seen on a stack that is not its own: coroutines */
 	bool inside;	  /* someone stands in our code */
+	bool outside;	  /* all threads were seen outside of it in the same round */
+	bool looked;	  /* … after which `places` were looked for */
+	/* Where contexts that no thread runs may be saved. */
+	struct gt_suspended_places places;
 };
 
 /* Whether an address is in a region or the image. */
@@ -94,7 +99,8 @@ int gt_detach_each_patch(const struct gt_detach *out, uint64_t journal, uint32_t
 			 void *data);
 
 /* detach_jumps.c: threads leave the jumps in the midst of the program's code, before that gets its bytes
- * back. */
+ * back; so do contexts in out->places. Whether there are any (true also in doubt). */
+bool gt_detach_has_jumps(const struct gt_detach *out);
 int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_slots.c: reads the granules that have a mirror; the stack of one; puts return slots back.

@@ -5,9 +5,8 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
+#include "attach/process/pages.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -15,6 +14,7 @@
 
 #define GRANULES_MOST  (1u << 22)
 #define WRITES_AT_ONCE 512u
+#define GRANULE_PAGES  (GT_DETACH_GRANULE / GT_DETACH_PAGE)
 
 static int by_key(const void *left, const void *right)
 {
@@ -114,27 +114,24 @@ int gt_detach_put_back_slots(struct gt_detach *out)
 {
 	const struct graftrace_granule *granules = out->granules;
 	size_t count = out->granule_count;
-	int error = 0, pagemap;
+	int error = 0, pagemap = gt_pages_open(out->process->pid);
 	struct writes *writes = malloc(sizeof(*writes));
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)out->process->pid);
-	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (writes == NULL)
 		error = GT_ENOMEM;
 	else
 		writes->count = 0;
 	for (size_t i = 0; !error && i < count; i++) {
-		uint64_t low = gt_detach_stack_of(&granules[i]),
-			 present[GT_DETACH_GRANULE / GT_DETACH_PAGE];
+		uint64_t low = gt_detach_stack_of(&granules[i]), mirror[GRANULE_PAGES],
+			 stack[GRANULE_PAGES];
 
 		/* Most of a mirror was never touched. */
-		if (pread(pagemap, present, sizeof(present),
-			  (off_t)((low ^ GT_DETACH_MIRROR) / GT_DETACH_PAGE * 8)) !=
-		    (ssize_t)sizeof(present))
-			memset(present, 0xff, sizeof(present));
-		for (size_t page = 0; !error && page < GT_DETACH_GRANULE / GT_DETACH_PAGE; page++)
-			if (present[page ^ GRAFTRACE_MIRROR_TURN / GT_DETACH_PAGE] >> 62)
+		gt_pages_read(pagemap, low ^ GT_DETACH_MIRROR, mirror, GRANULE_PAGES);
+		gt_pages_read(pagemap, low, stack, GRANULE_PAGES);
+		for (size_t page = 0; !error && page < GRANULE_PAGES; page++)
+			if (gt_page_is_there(
+				    mirror[page ^ GRAFTRACE_MIRROR_TURN / GT_DETACH_PAGE]) &&
+			    gt_page_is_there(stack[page]))
 				error = put_back_page(out, writes, low + page * GT_DETACH_PAGE);
 	}
 	if (!error)

@@ -15,10 +15,12 @@
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
 #include "attach/agent/unwinders.h"
+#include "attach/process/pages.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 /* An unwinder's notes are this near to return addresses into it. */
 #define NEAR_WORDS GT_DETACH_NEAR_WORDS
@@ -225,11 +227,26 @@ static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t co
 	return error;
 }
 
-/* An exception is memory of the C++ library: aligned, writable, on no stack of this thread. */
-static int scan(struct gt_detach *out, const uint64_t *words, size_t count,
+/* The page that was asked for last. */
+struct page {
+	uint64_t number;
+	uint64_t entry;
+};
+
+static bool is_there(int pagemap, uint64_t address, struct page *page)
+{
+	if (address / GT_PAGE_BYTES != page->number)
+		gt_pages_read(pagemap, address, &page->entry, 1);
+	page->number = address / GT_PAGE_BYTES;
+	return gt_page_is_there(page->entry);
+}
+
+/* An exception is memory of the C++ library: aligned, writable, there, on no stack of this thread. */
+static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, size_t count,
 		const struct gt_map *stack)
 {
 	uint64_t found[READ_AT_ONCE];
+	struct page page = { 0 };
 	const struct gt_map *map = NULL;
 	size_t used = 0;
 	int error = 0;
@@ -243,6 +260,9 @@ static int scan(struct gt_detach *out, const uint64_t *words, size_t count,
 			map = gt_maps_find(&out->maps, word);
 		if (map == NULL || map == stack || !map->writable || map->shared)
 			continue;
+		if (!is_there(pagemap, word, &page) ||
+		    !is_there(pagemap, word + sizeof(struct exception) - 1, &page))
+			continue;
 		found[used++] = word;
 		if (used < READ_AT_ONCE)
 			continue;
@@ -255,15 +275,16 @@ static int scan(struct gt_detach *out, const uint64_t *words, size_t count,
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	uint64_t *words, last;
-	int error = 0;
+	int error = 0, pagemap;
 
 	if (!out->restored.count)
-		goto done;
+		return 0;
 	qsort(out->restored.at, out->restored.count, sizeof(*out->restored.at), by_value);
 	last = out->restored.at[out->restored.count - 1];
 	words = malloc(SCAN_BYTES);
 	if (words == NULL)
 		return GT_ENOMEM;
+	pagemap = gt_pages_open(out->process->pid);
 	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct user_regs_struct registers;
 		const struct gt_map *stack;
@@ -271,7 +292,7 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 
 		if (gt_thread_registers(threads->tids[i], &registers))
 			continue;
-		error = scan(out, (const uint64_t *)&registers, GENERAL, NULL);
+		error = scan(out, pagemap, (const uint64_t *)&registers, GENERAL, NULL);
 		stack = gt_maps_find(&out->maps, registers.rsp);
 		if (error || stack == NULL || !stack->writable)
 			continue;
@@ -282,10 +303,11 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 		if (bytes > SCAN_BYTES)
 			bytes = SCAN_BYTES;
 		if (gt_process_read(out->process, registers.rsp & ~7ull, words, bytes) == 0)
-			error = scan(out, words, bytes / 8, stack);
+			error = scan(out, pagemap, words, bytes / 8, stack);
 	}
+	if (pagemap >= 0)
+		close(pagemap);
 	free(words);
-done:
 	out->restored.count = 0;
 	return error;
 }

@@ -9,23 +9,33 @@
 #define _GNU_SOURCE
 #include "attach/agent/suspended.h"
 #include "attach/agent/catalog.h"
+#include "attach/process/pages.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PAGE	    4096u
-#define LOOKED_MOST (256ull << 20)
+#define LOOKED_MOST (1ull << 30)
 #define AT_ONCE	    (1u << 20)
+#define PAGES	    512u
 /* Of a saved context: before rip one word that is needed, behind it two. */
 #define BEFORE 1u
 #define BEHIND 2u
+#define SHARED ((BEFORE + BEHIND) * 8)
+/* A place, and how far from where registers were seen others of the same stack may be. */
+#define PLACE_BYTES (64u << 10)
+#define NEAR_BYTES  (32u << 10)
+/* No frame of a signal is larger: registers of every extension, and the red zone. */
+#define FRAME_MOST (64u << 10)
 
 struct search {
 	const struct gt_process *process;
 	const struct gt_maps *maps;
+	/* words[0 … count) stand at `at`. */
+	int (*look)(struct search *search, const uint64_t *words, size_t count, uint64_t at);
+	struct gt_suspended_places *found;
+	const struct gt_suspended_places *places;
+	bool copies;
 	bool (*wants)(const void *data, uint64_t rip);
 	int (*each)(void *data, const struct gt_frame_place *place);
 	void *data;
@@ -34,7 +44,7 @@ struct search {
 	uint64_t *words;
 };
 
-bool gt_suspended_possible(const struct gt_tracee *tracee)
+bool gt_suspended_known(const struct gt_tracee *tracee)
 {
 	for (size_t i = 0; i < tracee->object_count; i++) {
 		struct gt_catalog_file *file = tracee->objects[i]->file;
@@ -48,8 +58,181 @@ bool gt_suspended_possible(const struct gt_tracee *tracee)
 	return false;
 }
 
-/* words[0 … count) stand at `at`. */
-static int look_at_words(struct search *search, const uint64_t *words, size_t count, uint64_t at)
+/* Pages that lie one behind the other. Pieces overlap by what belongs together. What has been unmapped meanwhile
+ * is passed over page by page. */
+static int look_at_pages(struct search *search, uint64_t from, uint64_t to)
+{
+	uint64_t most = AT_ONCE;
+	int error = 0;
+
+	while (!error && from < to && search->left) {
+		const bool last = to - from <= most;
+		const uint64_t bytes = last ? to - from : most;
+
+		search->left = search->left > bytes ? search->left - bytes : 0;
+		if (gt_process_read(search->process, from, search->words, bytes) == 0)
+			error = search->look(search, search->words, bytes / 8, from);
+		else if (bytes > GT_PAGE_BYTES) {
+			most = GT_PAGE_BYTES;
+			continue;
+		}
+		from += last ? bytes : bytes - SHARED;
+	}
+	return error;
+}
+
+/* Those of its pages that are in memory, or were. Whole pages. */
+static int look_at_range(struct search *search, uint64_t start, uint64_t end)
+{
+	uint64_t entries[PAGES], begun = 0;
+	int error = 0;
+
+	for (uint64_t at = start; !error && at < end && search->left;) {
+		uint64_t pages = (end - at) / GT_PAGE_BYTES;
+
+		if (pages > PAGES)
+			pages = PAGES;
+		gt_pages_read(search->pagemap, at, entries, pages);
+		for (uint64_t i = 0; !error && i < pages; i++, at += GT_PAGE_BYTES) {
+			const bool is_there = gt_page_is_there(entries[i]);
+
+			if (is_there && !begun)
+				begun = at;
+			if (!is_there && begun) {
+				error = look_at_pages(search, begun, at);
+				begun = 0;
+			}
+		}
+	}
+	return begun && !error ? look_at_pages(search, begun, end) : error;
+}
+
+static bool is_own_memory(const struct gt_map *map)
+{
+	return map->writable && map->readable && !map->shared;
+}
+
+static int begin(struct search *search)
+{
+	search->words = malloc(AT_ONCE);
+	if (search->words == NULL)
+		return GT_ENOMEM;
+	search->pagemap = gt_pages_open(search->process->pid);
+	return 0;
+}
+
+static void end(struct search *search)
+{
+	if (search->pagemap >= 0)
+		close(search->pagemap);
+	free(search->words);
+}
+
+/* ---- while the process runs ---- */
+
+static int add_place(struct gt_suspended_places *places, uint64_t at)
+{
+	const uint64_t place = at / PLACE_BYTES * PLACE_BYTES;
+
+	if (places->count && places->at[places->count - 1] == place)
+		return 0;
+	if (places->count == places->room) {
+		const size_t room = places->room ? places->room * 2 : 64;
+		uint64_t *bigger = realloc(places->at, room * sizeof(*bigger));
+
+		if (bigger == NULL)
+			return GT_ENOMEM;
+		places->at = bigger;
+		places->room = room;
+	}
+	places->at[places->count++] = place;
+	return 0;
+}
+
+static int note_places(struct search *search, const uint64_t *words, size_t count, uint64_t at)
+{
+	int error = 0;
+
+	for (size_t i = BEFORE; !error && i + BEHIND < count; i++) {
+		if (!gt_world_is_state(words[i + 1], words[i + 2]))
+			continue;
+		error = add_place(search->found, at + i * 8 - NEAR_BYTES);
+		if (!error)
+			error = add_place(search->found, at + i * 8);
+		if (!error)
+			error = add_place(search->found, at + i * 8 + NEAR_BYTES);
+	}
+	return error;
+}
+
+static int by_size(const void *left, const void *right)
+{
+	const struct gt_map *a = left, *b = right;
+	const uint64_t of_a = a->end - a->start, of_b = b->end - b->start;
+
+	return of_a < of_b ? -1 : of_a > of_b;
+}
+
+static int by_address(const void *left, const void *right)
+{
+	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static void sort(struct gt_suspended_places *places)
+{
+	size_t kept = 0;
+
+	if (places->count)
+		qsort(places->at, places->count, sizeof(*places->at), by_address);
+	for (size_t i = 0; i < places->count; i++)
+		if (kept == 0 || places->at[kept - 1] != places->at[i])
+			places->at[kept++] = places->at[i];
+	places->count = kept;
+}
+
+int gt_suspended_look(const struct gt_process *process, struct gt_suspended_places *places)
+{
+	struct search search = {
+		.process = process, .look = note_places, .found = places, .left = LOOKED_MOST
+	};
+	struct gt_maps maps;
+	int error = gt_process_maps(process->pid, &maps, NULL);
+
+	places->count = 0;
+	if (error)
+		return error;
+	if (maps.count)
+		qsort(maps.entries, maps.count, sizeof(*maps.entries), by_size);
+	error = begin(&search);
+	for (size_t i = 0; !error && i < maps.count; i++)
+		if (is_own_memory(&maps.entries[i]))
+			error = look_at_range(&search, maps.entries[i].start, maps.entries[i].end);
+	if (search.words != NULL)
+		end(&search);
+	gt_maps_free(&maps);
+	sort(places);
+	return error;
+}
+
+void gt_suspended_free(struct gt_suspended_places *places)
+{
+	free(places->at);
+	*places = (struct gt_suspended_places){ 0 };
+}
+
+/* ---- with the world stopped ---- */
+
+bool gt_suspended_is_frame(const struct gt_maps *maps, const struct gt_frame_place *place)
+{
+	const struct gt_map *stack = gt_maps_find(maps, place->rsp);
+
+	return stack != NULL && place->rip_at >= stack->start && place->rip_at < place->rsp &&
+	       place->rsp - place->rip_at < FRAME_MOST;
+}
+
+static int call_back(struct search *search, const uint64_t *words, size_t count, uint64_t at)
 {
 	int error = 0;
 
@@ -61,77 +244,58 @@ static int look_at_words(struct search *search, const uint64_t *words, size_t co
 		    !search->wants(search->data, place.rip))
 			continue;
 		stack = gt_maps_find(search->maps, place.rsp);
-		if (stack != NULL && stack->writable)
+		if (stack != NULL && stack->writable &&
+		    (search->copies || gt_suspended_is_frame(search->maps, &place)))
 			error = search->each(search->data, &place);
 	}
 	return error;
 }
 
-/* Pages that lie one behind the other. Pieces overlap by what belongs together. */
-static int look_at_pages(struct search *search, uint64_t from, uint64_t to)
+/* Those of the places that lie in a mapping, from *next on. Places overlap their neighbours by what belongs together. */
+static int look_at_places(struct search *search, const struct gt_map *map, size_t *next)
 {
-	const uint64_t shared = (BEFORE + BEHIND) * 8;
+	const struct gt_suspended_places *places = search->places;
+	uint64_t from, to;
 	int error = 0;
 
-	while (!error && from < to && search->left) {
-		uint64_t bytes = to - from < AT_ONCE ? to - from : AT_ONCE;
-
-		if (gt_process_read(search->process, from, search->words, bytes))
-			return 0;
-		error = look_at_words(search, search->words, bytes / 8, from);
-		search->left = search->left > bytes ? search->left - bytes : 0;
-		from += bytes < AT_ONCE ? bytes : bytes - shared;
+	while (*next < places->count && places->at[*next] + PLACE_BYTES <= map->start)
+		(*next)++;
+	for (size_t i = *next; !error && i < places->count && places->at[i] < map->end; i = *next) {
+		from = places->at[i];
+		for (to = from; *next < places->count && places->at[*next] == to; (*next)++)
+			to += PLACE_BYTES;
+		error = look_at_range(search, from > map->start ? from : map->start,
+				      to < map->end ? to : map->end);
+		/* the next mapping may begin in the last of them */
+		if (to > map->end) {
+			*next = i + (map->end - from) / PLACE_BYTES;
+			break;
+		}
 	}
 	return error;
 }
 
-/* Those of its pages that are in memory, or were. */
-static int look_at_map(struct search *search, const struct gt_map *map)
-{
-	uint64_t present[512], begun = 0;
-	int error = 0;
-
-	for (uint64_t at = map->start; !error && at < map->end && search->left;) {
-		uint64_t pages = (map->end - at) / PAGE, i;
-
-		if (pages > sizeof(present) / sizeof(*present))
-			pages = sizeof(present) / sizeof(*present);
-		if (pread(search->pagemap, present, pages * 8, (off_t)(at / PAGE * 8)) !=
-		    (ssize_t)(pages * 8))
-			memset(present, 0xff, pages * 8);
-		for (i = 0; !error && i < pages; i++, at += PAGE) {
-			bool is_there = present[i] >> 62;
-
-			if (is_there && !begun)
-				begun = at;
-			if (!is_there && begun) {
-				error = look_at_pages(search, begun, at);
-				begun = 0;
-			}
-		}
-	}
-	return begun && !error ? look_at_pages(search, begun, map->end) : error;
-}
-
 int gt_suspended_each(const struct gt_process *process, const struct gt_maps *maps,
+		      const struct gt_suspended_places *places, bool copies,
 		      bool (*wants)(const void *data, uint64_t rip),
 		      int (*each)(void *data, const struct gt_frame_place *place), void *data)
 {
-	struct search search = { process, maps, wants, each, data, LOOKED_MOST, -1, NULL };
-	char path[64];
-	int error = 0;
+	struct search search = { .process = process,
+				 .maps = maps,
+				 .look = call_back,
+				 .places = places,
+				 .copies = copies,
+				 .wants = wants,
+				 .each = each,
+				 .data = data,
+				 .left = ~0ull };
+	size_t next = 0;
+	int error = begin(&search);
 
-	search.words = malloc(AT_ONCE);
-	if (search.words == NULL)
-		return GT_ENOMEM;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)process->pid);
-	search.pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; !error && i < maps->count; i++)
-		if (maps->entries[i].writable && maps->entries[i].readable &&
-		    !maps->entries[i].shared)
-			error = look_at_map(&search, &maps->entries[i]);
-	if (search.pagemap >= 0)
-		close(search.pagemap);
-	free(search.words);
+		if (is_own_memory(&maps->entries[i]))
+			error = look_at_places(&search, &maps->entries[i], &next);
+	if (search.words != NULL)
+		end(&search);
 	return error;
 }

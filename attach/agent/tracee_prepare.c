@@ -305,7 +305,7 @@ static int prepare_hooks(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	/* What a later host has to know before it takes out what is put in now. */
 	if (!error)
 		error = gt_unwinders_tell(tracee);
-	if (!error && gt_suspended_possible(tracee))
+	if (!error && gt_suspended_known(tracee))
 		error = gt_inject_suspends(&tracee->process, &tracee->agent);
 	return error;
 }

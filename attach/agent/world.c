@@ -22,12 +22,6 @@
 /* Of stacks that signal frames lead to, one after the other. */
 #define STACKS_MOST	8
 #define CHANGE_LIMIT_MS 5000
-/* eflags of a program: reserved bit 1 is set, and interrupts are on; above bit 21 nothing is. */
-#define FLAGS_ALWAYS 0x202u
-#define FLAGS_BITS   22
-/* cs, gs and fs, ss: those of every 64-bit program; kernels before 4.6 leave ss out. */
-#define SEGMENTS       0x002b000000000033ull
-#define SEGMENTS_NO_SS 0x33ull
 /* Between two stops, at least; and as long as the one before it was. */
 #define PAUSE_NS 20000000ull
 
@@ -81,12 +75,6 @@ bool gt_world_is_restorer(const struct gt_process *process, const struct gt_maps
 	return map != NULL && map->executable &&
 	       gt_process_read(process, address, bytes, sizeof(bytes)) == 0 &&
 	       memcmp(bytes, restorer_code, sizeof(bytes)) == 0;
-}
-
-bool gt_world_is_state(uint64_t flags, uint64_t segments)
-{
-	return (flags & FLAGS_ALWAYS) == FLAGS_ALWAYS && flags >> FLAGS_BITS == 0 &&
-	       (segments == SEGMENTS || segments == SEGMENTS_NO_SS);
 }
 
 static uint64_t frames_begin(const struct gt_process *process, const struct gt_maps *maps,
@@ -242,10 +230,11 @@ static uint64_t moved_rip(const struct gt_edits *edits, const struct user_regs_s
 	return displaced != NULL ? gt_edits_new_place(displaced, rip) : 0;
 }
 
-/* Out of what is replaced, and %gs where the agent needs it. suspended: also contexts that no thread
- * runs, as where one runs on a stack that is not its own (coroutines that switch by code of their own). */
+/* Out of what is replaced, and %gs where the agent needs it; and contexts that no thread runs, at these places.
+ * copies: wherever they stand, as where a thread runs on a stack that is not its own (coroutines that switch by
+ * code of their own). */
 static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_threads *threads,
-			bool suspended)
+			const struct gt_suspended_places *places, bool copies)
 {
 	struct gt_edits *edits = &tracee->edits;
 	struct gt_maps maps = { 0 };
@@ -264,9 +253,9 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		if (edits->displaced_count) {
 			error = gt_world_thread_frames(&tracee->process, &maps, &registers,
 						       stands_in_displaced, move_frame, tracee);
-			suspended = suspended || !gt_world_is_own_stack(&tracee->process, &maps,
-									threads->tids[i],
-									&registers, registers.rsp);
+			copies = copies ||
+				 !gt_world_is_own_stack(&tracee->process, &maps, threads->tids[i],
+							&registers, registers.rsp);
 			place = moved_rip(edits, &registers);
 			if (place) {
 				registers.rip = place;
@@ -283,9 +272,9 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		if (error == GT_EGONE)
 			error = 0; /* killed meanwhile */
 	}
-	if (!error && edits->displaced_count && suspended)
-		error = gt_suspended_each(&tracee->process, &maps, stands_in_displaced, move_frame,
-					  tracee);
+	if (!error && edits->displaced_count)
+		error = gt_suspended_each(&tracee->process, &maps, places, copies,
+					  stands_in_displaced, move_frame, tracee);
 	gt_maps_free(&maps);
 	return error;
 }
@@ -329,24 +318,31 @@ static bool is_same_image(const struct gt_tracee *tracee)
 
 int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 {
+	struct gt_suspended_places places = { 0 };
 	struct gt_stopped_threads threads;
+	bool displaces = tracee->edits.displaced_count, copies;
 	uint64_t start;
-	bool suspended;
-	int error;
+	int error = 0;
 
 	if (!tracee->edits.count && !tracee->entering)
 		return 0;
-	suspended = tracee->edits.displaced_count && gt_suspended_possible(tracee);
+	copies = displaces && gt_suspended_known(tracee);
+	if (displaces && gt_suspended_look(&tracee->process, &places) == GT_ENOMEM)
+		error = gt_fail(message, GT_ENOMEM, "no memory to look through process %d",
+				(int)tracee->process.pid);
 	start = gt_monotonic_ns();
-	error = gt_world_stop(&tracee->process, &threads, CHANGE_LIMIT_MS, message);
-	if (error)
+	if (!error)
+		error = gt_world_stop(&tracee->process, &threads, CHANGE_LIMIT_MS, message);
+	if (error) {
+		gt_suspended_free(&places);
 		return error;
+	}
 	if (!is_same_image(tracee))
 		error = gt_fail(message, GT_EAGAIN, "process %d has executed another program",
 				(int)tracee->process.pid);
 	if (!error && tracee->entering)
 		error = check_registers(tracee, &threads, message);
-	if (!error && move_threads(tracee, &threads, suspended))
+	if (!error && move_threads(tracee, &threads, &places, copies))
 		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
 				(int)tracee->process.pid);
 	if (!error && gt_edits_apply(&tracee->edits, &tracee->process))
@@ -358,6 +354,7 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 	if (!error)
 		gt_probes_settle(tracee);
 	gt_threads_resume(&tracee->process, &threads);
+	gt_suspended_free(&places);
 	start = gt_monotonic_ns() - start;
 	if (start > tracee->stopped_ns)
 		tracee->stopped_ns = start;

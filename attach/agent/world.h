@@ -33,8 +33,20 @@ bool gt_world_is_own_stack(const struct gt_process *process, const struct gt_map
 bool gt_world_is_restorer(const struct gt_process *process, const struct gt_maps *maps,
 			  uint64_t address);
 
+/* eflags of a program: reserved bit 1 is set, and interrupts are on; above bit 21 nothing is. */
+#define GT_WORLD_FLAGS_ALWAYS 0x202u
+#define GT_WORLD_FLAGS_BITS   22
+/* cs, gs and fs, ss: those of every 64-bit program; kernels before 4.6 leave ss out. */
+#define GT_WORLD_SEGMENTS	0x002b000000000033ull
+#define GT_WORLD_SEGMENTS_NO_SS 0x33ull
+
 /* Whether these can be eflags and segments of a program as the kernel saves them, one behind the other, behind rip. */
-bool gt_world_is_state(uint64_t flags, uint64_t segments);
+static inline bool gt_world_is_state(uint64_t flags, uint64_t segments)
+{
+	return (segments == GT_WORLD_SEGMENTS || segments == GT_WORLD_SEGMENTS_NO_SS) &&
+	       (flags & GT_WORLD_FLAGS_ALWAYS) == GT_WORLD_FLAGS_ALWAYS &&
+	       flags >> GT_WORLD_FLAGS_BITS == 0;
+}
 
 /* What the kernel has saved for a handler. */
 struct gt_frame_place {

@@ -17,7 +17,7 @@
 #include <graftrace/error.h>
 #include "core/trace/message.h"
 
-#define GT_PROCESS_SHARERS 32
+#define GT_PROCESS_SHARERS 512
 
 struct gt_process;
 
@@ -44,6 +44,7 @@ struct gt_process {
 	 * was looked for them; 0 = not at all. */
 	pid_t sharers[GT_PROCESS_SHARERS];
 	uint32_t sharer_count;
+	bool sharers_left_out; /* there are more */
 	long last_number;
 	const struct gt_process_helper *helper; /* NULL: nobody waits for this host */
 };

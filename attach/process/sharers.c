@@ -25,10 +25,34 @@ static bool has_memory(pid_t pid)
 	       strtoul(text, NULL, 10) != 0;
 }
 
-bool gt_sharers_has(const struct gt_process *process, pid_t pid)
+/* The thread of the process to ask by: a first one that has ended has no memory any more. */
+static pid_t holder(const struct gt_process *process)
+{
+	pid_t tid = process->pid, next;
+	DIR *threads;
+
+	if (has_memory(tid))
+		return tid;
+	threads = gt_proc_numbers(process->pid);
+	while (threads != NULL && (next = gt_proc_next(threads)))
+		if (next != process->pid && has_memory(next)) {
+			tid = next;
+			break;
+		}
+	if (threads != NULL)
+		closedir(threads);
+	return tid;
+}
+
+static bool shares(const struct gt_process *process, pid_t holder, pid_t pid)
 {
 	return pid > 0 && pid != process->pid &&
-	       syscall(SYS_kcmp, process->pid, pid, KCMP_VM, 0, 0) == 0 && has_memory(pid);
+	       syscall(SYS_kcmp, holder, pid, KCMP_VM, 0, 0) == 0 && has_memory(pid);
+}
+
+bool gt_sharers_has(const struct gt_process *process, pid_t pid)
+{
+	return shares(process, holder(process), pid);
 }
 
 static bool is_thread(const struct gt_process *process, pid_t pid)
@@ -46,20 +70,21 @@ static bool note(struct gt_process *process, pid_t pid)
 	for (uint32_t i = 0; i < process->sharer_count; i++)
 		if (process->sharers[i] == pid)
 			return false;
-	if (process->sharer_count == GT_PROCESS_SHARERS)
+	process->sharers_left_out = process->sharer_count == GT_PROCESS_SHARERS;
+	if (process->sharers_left_out)
 		return false;
 	process->sharers[process->sharer_count++] = pid;
 	return true;
 }
 
-static bool look_at_all(struct gt_process *process)
+static bool look_at_all(struct gt_process *process, pid_t holder)
 {
 	DIR *processes = gt_proc_numbers(0);
 	bool found = false;
 	pid_t pid;
 
 	while (processes != NULL && (pid = gt_proc_next(processes))) {
-		if (gt_sharers_has(process, pid))
+		if (shares(process, holder, pid))
 			found = note(process, pid) || found;
 	}
 	if (processes != NULL)
@@ -70,19 +95,20 @@ static bool look_at_all(struct gt_process *process)
 bool gt_sharers_look(struct gt_process *process)
 {
 	long last = gt_proc_last_number(), before = process->last_number, pid;
+	const pid_t by = holder(process);
 	bool found = false;
 
 	/* Who has ended, or executed something else, is none any more. */
 	for (uint32_t i = 0; i < process->sharer_count;)
-		if (gt_sharers_has(process, process->sharers[i]))
+		if (shares(process, by, process->sharers[i]))
 			i++;
 		else
 			process->sharers[i] = process->sharers[--process->sharer_count];
 	if (!before || !last || last < before || last - before > NEW_MOST)
-		found = look_at_all(process);
+		found = look_at_all(process, by);
 	else
 		for (pid = before + 1; pid <= last; pid++)
-			if (gt_sharers_has(process, (pid_t)pid) && !is_thread(process, (pid_t)pid))
+			if (shares(process, by, (pid_t)pid) && !is_thread(process, (pid_t)pid))
 				found = note(process, (pid_t)pid) || found;
 	process->last_number = last;
 	return found;

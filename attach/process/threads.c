@@ -616,6 +616,10 @@ int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threa
 			error = stop_pass(process, process->sharers[i], threads, &more, message);
 			found += more;
 		}
+		if (!error && process->sharers_left_out)
+			error = gt_fail(message, GT_ENOTSUP,
+					"more than %d processes share the memory of process %d",
+					GT_PROCESS_SHARERS, (int)process->pid);
 		if (error) {
 			gt_threads_resume(process, threads);
 			return error;

@@ -137,6 +137,79 @@ def test_processes_that_share_the_memory_stand_still_with_the_threads(graftrace,
         assert target("") == "right"
 
 
+# The first thread ends while it is recorded; a second goes on, and so do processes that share the memory.
+LEADERLESS = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define COUNT 40
+static volatile int ended;
+static int pids[COUNT];
+__attribute__((noinline)) static int next(int x)
+{
+	__asm__ volatile("" : "+r"(x));
+	return x + 1;
+}
+static int works(void *argument)
+{
+	int n = 0;
+	(void)argument;
+	while (!ended) {
+		for (int i = 0; i < 1000; i++)
+			n = next(n);
+		usleep(300);
+	}
+	return n ? 5 : 6;
+}
+static void *second(void *argument)
+{
+	int status, wrong = 0;
+	char c;
+	for (int i = 0; i < COUNT; i++)
+		pids[i] = clone(works, (char *)malloc(1 << 16) + (1 << 16), CLONE_VM | SIGCHLD, NULL);
+	usleep(200000);
+	puts("inside");
+	while (read(0, &c, 1) < 0 || c != '\n')
+		;
+	ended = 1;
+	for (int i = 0; i < COUNT; i++)
+		if (waitpid(pids[i], &status, __WALL) != pids[i] || status != 5 << 8)
+			wrong++;
+	puts(wrong ? "wrong" : "right");
+	pause();
+	return argument;
+}
+int main(void)
+{
+	pthread_t thread;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	for (int i = 0; i < 300; i++) {
+		next(i);
+		usleep(1000);
+	}
+	pthread_create(&thread, NULL, second, NULL);
+	usleep(20000);
+	syscall(SYS_exit, 0);
+}
+"""
+
+
+def test_many_processes_that_share_the_memory_are_found_when_the_first_thread_has_ended(graftrace, compile):
+    with Running(compile(LEADERLESS, "-O2", "-pthread")) as target:
+        tracer = start_recording(graftrace, target.pid, "--for", "1s")
+        assert target.line() == "inside"
+        _, text = tracer.communicate(timeout=60)
+        assert tracer.returncode == 0 and "keeps the recorder's memory" not in text, text
+        assert target("go on") == "right"
+
+
 RESTLESS = r"""
 #define _GNU_SOURCE
 #include <stdio.h>

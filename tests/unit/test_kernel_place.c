@@ -192,6 +192,7 @@ __asm__(".pushsection .text\n"
 	"	seto %dl\n"
 	"	jmp 7f\n"
 	"subject_sti:	sti\n"
+	"	.byte 0x2e, 0xfb\n" /* cs sti */
 	"	hlt\n"
 	"subject_event:	.byte 0x0f, 0x1f, 0x44, 0, 0\n"
 	"7:	mov -8(%rbp), %rsi\n"
@@ -339,12 +340,12 @@ static void there_is_a_place_where_an_instruction_begins(void **state)
 	assert_int_equal(find((uint64_t)subject_unknown, &place), GRAFTRACE_KERNEL_PLACE_UNKNOWN);
 	assert_int_equal(find((uint64_t)subject_unknown + 3, &place),
 			 GRAFTRACE_KERNEL_PLACE_UNKNOWN);
-	assert_int_equal(counts[GRAFTRACE_KERNEL_PLACE_UNMOVABLE], 3); /* ud2, sti, hlt */
+	assert_int_equal(counts[GRAFTRACE_KERNEL_PLACE_UNMOVABLE], 4); /* ud2, sti, cs sti, hlt */
 	assert_int_equal(counts[GRAFTRACE_KERNEL_PLACE_PATCHED], 1);
 	assert_int_equal(counts[GRAFTRACE_KERNEL_PLACE_OK], probe_count);
 	assert_int_equal(counts[GRAFTRACE_KERNEL_PLACE_OK] +
 				 counts[GRAFTRACE_KERNEL_PLACE_BOUNDARY],
-			 (uint64_t)(subject_unknown - subject) - 1 - 4);
+			 (uint64_t)(subject_unknown - subject) - 1 - 5);
 	assert_int_equal(probe_count, 79);
 }
 

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: MIT
+"""Leaving a program while a signal's frame leads into the recorder's code: that of a coroutine that nobody runs, which
+has to come out first, and one that is only left over, which is not waited for."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from attaching import Running, is_clean, record
+
+COMMON = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+#define KEEP __attribute__((noinline))
+extern char __executable_start, etext;
+static volatile int caught, stop;
+KEEP long leaf(long n)
+{
+	__asm__ volatile("" : "+r"(n));
+	return n * 3 + 1;
+}
+KEEP long calls(long n)
+{
+	long sum = 0;
+	for (int i = 0; i < 3; i++)
+		sum += leaf(n + i);
+	return sum;
+}
+/* What runs calls nothing but these: elsewhere is the recorder's code. */
+static int is_elsewhere(void *context)
+{
+	char *at = (char *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	return at < &__executable_start || at >= &etext;
+}
+static void tick_often(void)
+{
+	struct sigevent event;
+	struct itimerspec often = { { 0, 300000 }, { 0, 300000 } };
+	timer_t timer;
+	memset(&event, 0, sizeof event);
+	event.sigev_notify = SIGEV_THREAD_ID;
+	event.sigev_signo = SIGALRM;
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &often, NULL))
+		abort();
+}
+static void handle(void (*handler)(int, siginfo_t *, void *), int flags)
+{
+	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags };
+	sigaction(SIGALRM, &action, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	setvbuf(stdin, NULL, _IONBF, 0);
+}
+static void wait_for_line(void)
+{
+	char c;
+	while (read(0, &c, 1) < 0 || c != '\n')
+		;
+}
+"""
+
+# The first stack is the thread's own, where it stays once the other has been interrupted inside.
+SUSPENDED = COMMON + r"""
+void switch_to(void **from, void *to);
+__asm__(".text\n.p2align 4\n.globl switch_to\n.type switch_to, @function\nswitch_to:\n"
+	"push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\nmov %rsp, (%rdi)\nmov %rsi, %rsp\n"
+	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size switch_to, . - switch_to\n");
+static void *own, *other;
+static volatile long rounds;
+static volatile int runs_other;
+static void on_tick(int number, siginfo_t *info, void *context)
+{
+	(void)number, (void)info;
+	if (runs_other && !caught && is_elsewhere(context)) {
+		caught = 1;
+		runs_other = 0;
+		switch_to(&other, own);
+	} else if (runs_other && stop && !is_elsewhere(context)) {
+		runs_other = 0;
+		switch_to(&other, own);
+	}
+}
+static void work(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, 8);
+	for (;;) {
+		for (long n = 0; n < 1000; n++)
+			if (calls(n) != 9 * n + 12)
+				abort();
+		rounds++;
+	}
+}
+int main(void)
+{
+	char *stack = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void **top = (void **)(stack + (1 << 20) - 256);
+	top[0] = (void *)work;
+	other = top - 6;
+	handle(on_tick, 0);
+	tick_often();
+	puts("ready");
+	runs_other = 1;
+	switch_to(&own, other);
+	puts("inside");
+	wait_for_line();
+	stop = 1;
+	rounds = 0;
+	runs_other = 1;
+	switch_to(&own, other);
+	puts(rounds || calls(1) == 21 ? "right" : "wrong");
+	pause();
+}
+"""
+
+
+@pytest.mark.parametrize("how", [[], ["-p", "function"], ["--probe", "leaf"]], ids=["graph", "function", "probe"])
+def test_a_coroutine_that_waits_inside_comes_out_before_its_code_goes(graftrace, compile, how):
+    """It switches by code of its own, and each stop sees the thread on its own stack."""
+    with Running(compile(SUSPENDED, "-O1", "-no-pie")) as target:
+        tracer = graftrace.start("record", "-P", str(target.pid), *how, "--for", "2s")
+        assert target.line() == "inside"
+        text = tracer.communicate(timeout=60)[1]
+        assert tracer.returncode == 0 and "keeps the recorder's memory" in text, text
+        assert not is_clean(target.pid)
+        assert target("go on") == "right"
+        record(graftrace, target.pid, "--for", "1ms")
+        assert is_clean(target.pid)
+
+
+# A thread ends on a stack that the C library keeps; below what it used stands a frame that leads inside.
+ENDED = COMMON + r"""
+static void on_tick(int number, siginfo_t *info, void *context)
+{
+	(void)number, (void)info;
+	if (is_elsewhere(context))
+		caught = 1;
+}
+static void *thread(void *argument)
+{
+	sigset_t set;
+	tick_often();
+	while (!caught)
+		calls(5);
+	sigfillset(&set);
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &set, NULL, 8);
+	return argument;
+}
+int main(void)
+{
+	pthread_t some;
+	handle(on_tick, 0);
+	puts("ready");
+	pthread_create(&some, NULL, thread, NULL);
+	pthread_join(some, NULL);
+	puts("inside");
+	wait_for_line();
+	puts("right");
+	pause();
+}
+"""
+
+
+def test_a_frame_of_a_thread_that_has_ended_is_not_waited_for(graftrace, compile):
+    with Running(compile(ENDED, "-O1", "-no-pie", "-pthread")) as target:
+        tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
+        assert target.line() == "inside"
+        text = tracer.communicate(timeout=60)[1]
+        assert tracer.returncode == 0 and "keeps the recorder's memory" not in text, text
+        assert float(re.search(r"calls, \d+ threads?, ([\d.]+) s", text)[1]) < 5, text
+        assert is_clean(target.pid)
+        assert target("go on") == "right"
+
+
+# Words on the stack lead to memory that a thread of the program itself fills in, once it is touched.
+FILLED_IN = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define BYTES (64 << 12)
+#define KEEP __attribute__((noinline))
+static int faults;
+static char page[4096] __attribute__((aligned(4096)));
+static void *fill(void *argument)
+{
+	struct uffd_msg message;
+	(void)argument;
+	while (read(faults, &message, sizeof message) == sizeof message) {
+		struct uffdio_copy copy = { .dst = message.arg.pagefault.address & ~4095ull,
+					    .src = (unsigned long)page, .len = 4096 };
+		ioctl(faults, UFFDIO_COPY, &copy);
+	}
+	return NULL;
+}
+KEEP int waits(void)
+{
+	char c;
+	puts("inside");
+	while (read(0, &c, 1) < 0 || c != '\n')
+		;
+	return 1;
+}
+KEEP int holds(char *memory)
+{
+	char *volatile held[128];
+	int sum = 0, found;
+	for (int i = 0; i < 128; i++)
+		held[i] = memory + (i % 64) * 4096 + 64 * (i / 64) - 16 * (i % 2 && i > 1);
+	found = waits();
+	for (int i = 0; i < 128; i += 2)
+		sum += *held[i];
+	return found && sum == 64 * 7;
+}
+int main(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register some = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+	int right;
+	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (faults < 0 || ioctl(faults, UFFDIO_API, &api))
+		return 77;
+	some.range.start = (unsigned long)memory;
+	some.range.len = BYTES;
+	if (ioctl(faults, UFFDIO_REGISTER, &some))
+		return 77;
+	memset(page, 7, sizeof page);
+	pthread_create(&thread, NULL, fill, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	usleep(500000);
+	right = holds(memory);
+	puts(right ? "right" : "wrong");
+	pause();
+}
+"""
+
+
+def test_memory_that_the_program_fills_in_itself_is_not_touched(graftrace, compile):
+    if not Path("/proc/sys/vm/unprivileged_userfaultfd").exists() or os.geteuid() != 0:
+        pytest.skip("this kernel has no userfaultfd, or not for this user")
+    with Running(compile(FILLED_IN, "-O1", "-pthread")) as target:
+        tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
+        assert target.line() == "inside"
+        text = tracer.communicate(timeout=60)[1]
+        assert tracer.returncode == 0, text
+        assert is_clean(target.pid)
+        assert target("go on") == "right"
