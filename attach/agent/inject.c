@@ -253,8 +253,8 @@ static bool is_locked(pid_t pid, uint64_t bytes)
 }
 
 /* One part of the arena. locked: without access no page comes with the mapping itself. */
-static int map_part(struct gt_remote *remote, const struct gt_arena_part *part, uint64_t at,
-		    int64_t fd, bool locked, struct gt_message *message)
+static int map_shared(struct gt_remote *remote, const struct gt_arena_part *part, uint64_t at,
+		      int64_t fd, bool locked, struct gt_message *message)
 {
 	const int access = part->host_only ? PROT_READ : PROT_READ | PROT_WRITE;
 	uint64_t got;
@@ -277,6 +277,18 @@ static int map_part(struct gt_remote *remote, const struct gt_arena_part *part, 
 			"the recorder's from that: %s",
 			(int)remote->process->pid, strerror((int)-result));
 	return error;
+}
+
+/* The program's cores are as without it: a kernel that cannot leave it out writes it, too. */
+static int map_part(struct gt_remote *remote, const struct gt_arena_part *part, uint64_t at,
+		    int64_t fd, bool locked, struct gt_message *message)
+{
+	int64_t result;
+	int error = map_shared(remote, part, at, fd, locked, message);
+
+	return error ? error
+		     : remote_call(remote, &result, message, SYS_madvise, at + part->offset,
+				   part->bytes, MADV_DONTDUMP, 0, 0, 0);
 }
 
 /* At a multiple of the sub-buffers' size: room for it is taken first, and what is too much of it

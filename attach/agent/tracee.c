@@ -103,7 +103,10 @@ static int inject_running(struct gt_tracee *tracee, const struct gt_arena *arena
 	struct gt_hands hands = { .tracee = tracee };
 	int error;
 
+	/* What was asked before, while it ran: it may have entered a sandbox since. */
 	error = gt_hands_take(&hands, message);
+	if (!error)
+		error = gt_seccomp_check_image(tracee->process.pid, hands.tid, message);
 	if (!error)
 		error = gt_world_check_gs(&tracee->process, hands.remote.saved.gs_base, message);
 	if (!error) {

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/world.h"
 #include "attach/agent/suspended.h"
+#include "attach/process/seccomp.h"
 #include "attach/agent/probes.h"
 #include "attach/process/clock.h"
 
@@ -342,6 +343,9 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 				(int)tracee->process.pid);
 	if (!error && tracee->entering)
 		error = check_registers(tracee, &threads, message);
+	/* From here on a hook sees it enter a sandbox. */
+	if (!error && tracee->entering)
+		error = gt_seccomp_check_image(tracee->process.pid, threads.tids[0], message);
 	if (!error && move_threads(tracee, &threads, &places, copies))
 		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
 				(int)tracee->process.pid);

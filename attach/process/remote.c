@@ -19,6 +19,7 @@
  * a frame: a host that is killed there harms the program.
  */
 #define _GNU_SOURCE
+#include "attach/process/proc.h"
 #include "attach/process/process.h"
 #include "attach/process/threads.h"
 
@@ -132,6 +133,8 @@ static void find_code_in(struct gt_remote *remote, const struct gt_map *map, uin
 	}
 }
 
+/* From above: what was mapped first, the loader and its C library, which stay; a later one, of a namespace of its own
+ * (dlmopen), may go while a thread waits in it. */
 static void find_code(struct gt_remote *remote)
 {
 	uint8_t *piece = malloc(PIECE_BYTES);
@@ -141,7 +144,7 @@ static void find_code(struct gt_remote *remote)
 		free(piece);
 		return;
 	}
-	for (size_t i = 0; i < maps.count && !(remote->instruction && remote->back); i++)
+	for (size_t i = maps.count; i-- > 0 && !(remote->instruction && remote->back);)
 		if (maps.entries[i].executable && maps.entries[i].path[0] == '/')
 			find_code_in(remote, &maps.entries[i], piece);
 	gt_maps_free(&maps);
@@ -282,6 +285,16 @@ static int begin_bare(struct gt_remote *remote, struct gt_message *message)
 	return 0;
 }
 
+static long filters_of(const struct gt_remote *remote)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status",
+			    (int)remote->process->pid, (int)remote->tid)
+		       ? gt_proc_field(text, "Seccomp_filters")
+		       : 0;
+}
+
 int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t tid,
 		    struct gt_message *message)
 {
@@ -289,6 +302,7 @@ int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t 
 	int error;
 
 	*remote = (struct gt_remote){ .process = process, .tid = tid };
+	remote->filters = filters_of(remote);
 	error = gt_thread_registers(tid, &remote->saved);
 	if (error)
 		return gt_fail(message, error, "cannot read the registers of thread %d", (int)tid);
@@ -314,6 +328,11 @@ int gt_remote_call(struct gt_remote *remote, long number, const uint64_t argumen
 	struct user_regs_struct registers = remote->saved;
 	int error;
 
+	if (filters_of(remote) != remote->filters)
+		return gt_fail(
+			message, GT_EAGAIN,
+			"process %d has entered a sandbox (seccomp) in this moment: try again",
+			(int)remote->process->pid);
 	registers.rip = remote->instruction;
 	if (remote->frame)
 		registers.rsp = remote->frame;

@@ -47,6 +47,7 @@ static const struct {
 	{ SYS_close, "close", { 3 } },
 	{ SYS_rt_sigprocmask, "rt_sigprocmask", { 2, 4096, 4096, 8 } },
 	{ SYS_rt_sigaction, "rt_sigaction", { 10, 0, 4096, 8 } },
+	{ SYS_madvise, "madvise", { 4096, 4096, MADV_DONTDUMP } },
 	{ SYS_madvise, "madvise", { 4096, 4096, 18 } },
 	{ SYS_getpid, "getpid", { 0 } },
 	{ SYS_gettid, "gettid", { 0 } },

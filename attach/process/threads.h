@@ -75,12 +75,14 @@ struct gt_remote {
 	uint64_t frame;	      /* the signal frame that it takes, 0 = none */
 	bool written;	      /* we wrote it there; `original` is what was */
 	uint8_t original[2];
+	long filters; /* of seccomp, that it was in at the beginning; 0: also where the kernel does not tell */
 };
 
 int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t tid,
 		    struct gt_message *message);
 /* *result: as the kernel returns it (negative errno). The error is about the call's being made at
- * all. */
+ * all: GT_EGONE; GT_EAGAIN: another thread has brought this one into a sandbox since (SECCOMP_FILTER_FLAG_TSYNC), of
+ * which nobody knows what it allows. */
 int gt_remote_call(struct gt_remote *remote, long number, const uint64_t arguments[6],
 		   int64_t *result, struct gt_message *message);
 /* Puts registers and mask back; the thread is stopped as before. */

@@ -2,6 +2,7 @@
 """Attaching at unhappy moments: while the process executes another program, while others attach."""
 
 import re
+import resource
 import signal
 import subprocess
 
@@ -367,3 +368,113 @@ def test_a_frame_of_a_traced_handler_that_calls_itself_is_one(graftrace, compile
         tracer.send_signal(signal.SIGINT)
         assert tracer.wait(60) == 0
         tracer.communicate()
+
+
+# Works in three threads, and brings all of them into a sandbox some milliseconds later.
+SANDBOXED = r"""
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int ends;
+__attribute__((noinline)) long leaf(long n)
+{
+	__asm__ volatile("" : "+r"(n));
+	return n * 3 + 1;
+}
+static void *works(void *argument)
+{
+	struct timespec pause = { 0, 100000 };
+	while (!ends) {
+		for (long i = 0; i < 100; i++)
+			leaf(i);
+		nanosleep(&pause, NULL);
+	}
+	return argument;
+}
+#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+static struct sock_filter filter[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	ALLOW(SYS_write), ALLOW(SYS_exit), ALLOW(SYS_exit_group), ALLOW(SYS_nanosleep), ALLOW(SYS_clock_nanosleep),
+	ALLOW(SYS_futex), ALLOW(SYS_rt_sigreturn), ALLOW(SYS_madvise), ALLOW(SYS_munmap), ALLOW(SYS_gettid),
+	ALLOW(SYS_getpid), ALLOW(SYS_rt_sigprocmask), ALLOW(SYS_restart_syscall),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+};
+int main(int argc, char **argv)
+{
+	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+	pthread_t threads[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, works, NULL);
+	usleep((unsigned)atoi(argv[argc - 1]) * 1000);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+		return 1;
+	usleep(700000);
+	ends = 1;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	_exit(42);
+}
+"""
+
+
+def test_a_program_that_enters_a_sandbox_meanwhile_lives_on(graftrace, compile):
+    program = compile(SANDBOXED, "-O1", "-pthread")
+    for ms in range(10, 130, 10):
+        target = subprocess.Popen([program, str(ms)])
+        host = graftrace.start("record", "--libs", "-P", str(target.pid), "--for", "200ms")
+        host.communicate(timeout=60)
+        assert target.wait(60) == 42, ms
+
+
+CRASHES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) int falls(int n)
+{
+	if (n == 0)
+		abort();
+	int found = falls(n - 1);
+	__asm__ volatile("" : "+r"(found));
+	return found;
+}
+int main(void)
+{
+	char c;
+	puts("ready");
+	fflush(stdout);
+	return (int)read(0, &c, 1) + falls(10);
+}
+"""
+
+
+def test_a_core_has_no_buffer_in_it(graftrace, compile, tmp_path):
+    """It is as large as without us, give or take our code and a page of each stack's mirror."""
+    def core(traced):
+        directory = tmp_path / ("traced" if traced else "plain")
+        directory.mkdir()
+        target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE,
+                                                                        2 * (resource.RLIM_INFINITY,)))
+        assert target.stdout.readline() == "ready\n"
+        host = start_recording(graftrace, target.pid, "-b", "64M") if traced else None
+        target.communicate("x", timeout=60)
+        assert target.returncode == -signal.SIGABRT
+        if host is not None:
+            host.communicate(timeout=60)
+        found = list(directory.glob("core*"))
+        return found[0].stat().st_blocks * 512 if found else None
+
+    program = compile(CRASHES, "-O1")
+    plain = core(False)
+    if plain is None:
+        pytest.skip("cores are not written into the directory here")
+    assert core(True) < plain + (16 << 20)
