@@ -58,6 +58,19 @@ void gt_edits_fini(struct gt_edits *edits)
 	*edits = (struct gt_edits){ 0 };
 }
 
+void gt_edits_drop(struct gt_edits *edits, uint64_t start, uint64_t end)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < edits->count; i++)
+		if (edits->list[i].address >= start && edits->list[i].address < end)
+			edits->list[i].refused = true;
+	for (size_t i = 0; i < edits->displaced_count; i++)
+		if (edits->displaced[i].start < start || edits->displaced[i].start >= end)
+			edits->displaced[kept++] = edits->displaced[i];
+	edits->displaced_count = kept;
+}
+
 static int by_start(const void *left, const void *right)
 {
 	const struct gt_displaced *a = left, *b = right;

@@ -59,6 +59,9 @@ struct gt_displaced *gt_edits_displace(struct gt_edits *edits);
 void gt_edits_clear(struct gt_edits *edits);
 void gt_edits_fini(struct gt_edits *edits);
 
+/* Refuses all that lies in [start, end), and moves no thread out of there. Before they are sorted. */
+void gt_edits_drop(struct gt_edits *edits, uint64_t start, uint64_t end);
+
 /* Before threads are moved. */
 void gt_edits_sort_displaced(struct gt_edits *edits);
 /* The entry whose bytes hold `address` (not at their first byte), NULL = none. */

@@ -71,6 +71,9 @@ struct gt_tracee_object {
 	uint64_t bias;
 	uint64_t start; /* of its executable mappings */
 	uint64_t end;
+	uint64_t inode; /* of the mapping at `start`, as the process's maps say */
+	uint32_t device_major;
+	uint32_t device_minor;
 	int region;	 /* index in agent.regions, -1 = none of its functions is ours to trace */
 	uint32_t slot;	 /* of its function 0 in the region */
 	bool stubbed;	 /* its functions have slots there */

@@ -136,6 +136,9 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		return gt_fail(message, GT_ENOMEM, "no memory for %s", map->path);
 	(*found)->start = map->start;
 	(*found)->end = map->end;
+	(*found)->inode = map->inode;
+	(*found)->device_major = map->device_major;
+	(*found)->device_minor = map->device_minor;
 	*fresh = true;
 	return 0;
 }
@@ -178,6 +181,29 @@ int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 			tracee->objects[i]->gone = true;
 	gt_maps_free(&maps);
 	return error;
+}
+
+static bool is_still_there(const struct gt_tracee_object *object, const struct gt_maps *maps)
+{
+	const struct gt_map *map = gt_maps_find(maps, object->start);
+	uint64_t bias;
+
+	return map != NULL && map->executable && map->inode == object->inode &&
+	       map->device_major == object->device_major &&
+	       map->device_minor == object->device_minor &&
+	       bias_of_map(object->file->object, map, &bias) && bias == object->bias;
+}
+
+void gt_tracee_drop_unloaded(struct gt_tracee *tracee, const struct gt_maps *maps)
+{
+	for (size_t i = 0; i < tracee->object_count; i++) {
+		struct gt_tracee_object *object = tracee->objects[i];
+
+		if (object->gone || is_still_there(object, maps))
+			continue;
+		object->gone = true;
+		gt_edits_drop(&tracee->edits, object->start, object->end);
+	}
 }
 
 static void *copy_of(const void *bytes, size_t size)

@@ -37,6 +37,10 @@ int gt_hands_drop(struct gt_hands *hands, int error, struct gt_message *message)
 int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog, bool *any,
 			   struct gt_message *message);
 
+/* Of the edits under way, drops those of objects that were unloaded since they were found, which are gone then:
+ * another library may be where they were, with the same bytes here and there. Called while no thread runs. */
+void gt_tracee_drop_unloaded(struct gt_tracee *tracee, const struct gt_maps *maps);
+
 /*
  * tracee_prepare.c, in the order in which it is called.
  */

@@ -7,6 +7,7 @@
 #include "attach/agent/suspended.h"
 #include "attach/process/seccomp.h"
 #include "attach/agent/probes.h"
+#include "attach/agent/tracee_private.h"
 #include "attach/process/clock.h"
 
 #include <errno.h>
@@ -235,15 +236,13 @@ static uint64_t moved_rip(const struct gt_edits *edits, const struct user_regs_s
  * copies: wherever they stand, as where a thread runs on a stack that is not its own (coroutines that switch by
  * code of their own). */
 static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_threads *threads,
-			const struct gt_suspended_places *places, bool copies)
+			const struct gt_suspended_places *places, const struct gt_maps *maps,
+			bool copies)
 {
 	struct gt_edits *edits = &tracee->edits;
-	struct gt_maps maps = { 0 };
 	int error = 0;
 
 	gt_edits_sort_displaced(edits);
-	if (edits->displaced_count)
-		error = gt_process_maps(tracee->process.pid, &maps, NULL);
 	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct user_regs_struct registers;
 		bool changed = false;
@@ -252,10 +251,10 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 		if (threads->late[i] || gt_thread_registers(threads->tids[i], &registers))
 			continue;
 		if (edits->displaced_count) {
-			error = gt_world_thread_frames(&tracee->process, &maps, &registers,
+			error = gt_world_thread_frames(&tracee->process, maps, &registers,
 						       stands_in_displaced, move_frame, tracee);
 			copies = copies ||
-				 !gt_world_is_own_stack(&tracee->process, &maps, threads->tids[i],
+				 !gt_world_is_own_stack(&tracee->process, maps, threads->tids[i],
 							&registers, registers.rsp);
 			place = moved_rip(edits, &registers);
 			if (place) {
@@ -274,9 +273,8 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 			error = 0; /* killed meanwhile */
 	}
 	if (!error && edits->displaced_count)
-		error = gt_suspended_each(&tracee->process, &maps, places, copies,
+		error = gt_suspended_each(&tracee->process, maps, places, copies,
 					  stands_in_displaced, move_frame, tracee);
-	gt_maps_free(&maps);
 	return error;
 }
 
@@ -317,10 +315,39 @@ static bool is_same_image(const struct gt_tracee *tracee)
 	       magic == tracee->agent.header.magic;
 }
 
+/* What was prepared while the process ran, it may have unloaded since. */
+static int look_again(struct gt_tracee *tracee, struct gt_maps *maps, struct gt_message *message)
+{
+	int error = tracee->edits.count ? gt_process_maps(tracee->process.pid, maps, message) : 0;
+
+	/* Of a process whose first thread has ended none are told. */
+	if (!error && maps->count)
+		gt_tracee_drop_unloaded(tracee, maps);
+	return error;
+}
+
+/* Whether it is still as it was when the changes were prepared, while it ran. *maps: of now, if code changes. */
+static int check_stopped(struct gt_tracee *tracee, const struct gt_stopped_threads *threads,
+			 struct gt_maps *maps, struct gt_message *message)
+{
+	int error = 0;
+
+	if (!is_same_image(tracee))
+		return gt_fail(message, GT_EAGAIN, "process %d has executed another program",
+			       (int)tracee->process.pid);
+	if (tracee->entering)
+		error = check_registers(tracee, threads, message);
+	/* From here on a hook sees it enter a sandbox. */
+	if (!error && tracee->entering)
+		error = gt_seccomp_check_image(tracee->process.pid, threads->tids[0], message);
+	return error ? error : look_again(tracee, maps, message);
+}
+
 int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 {
 	struct gt_suspended_places places = { 0 };
 	struct gt_stopped_threads threads;
+	struct gt_maps maps = { 0 };
 	bool displaces = tracee->edits.displaced_count, copies;
 	uint64_t start;
 	int error = 0;
@@ -338,15 +365,8 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 		gt_suspended_free(&places);
 		return error;
 	}
-	if (!is_same_image(tracee))
-		error = gt_fail(message, GT_EAGAIN, "process %d has executed another program",
-				(int)tracee->process.pid);
-	if (!error && tracee->entering)
-		error = check_registers(tracee, &threads, message);
-	/* From here on a hook sees it enter a sandbox. */
-	if (!error && tracee->entering)
-		error = gt_seccomp_check_image(tracee->process.pid, threads.tids[0], message);
-	if (!error && move_threads(tracee, &threads, &places, copies))
+	error = check_stopped(tracee, &threads, &maps, message);
+	if (!error && move_threads(tracee, &threads, &places, &maps, copies))
 		error = gt_fail(message, GT_EIO, "cannot move threads of process %d",
 				(int)tracee->process.pid);
 	if (!error && gt_edits_apply(&tracee->edits, &tracee->process))
@@ -359,6 +379,7 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 		gt_probes_settle(tracee);
 	gt_threads_resume(&tracee->process, &threads);
 	gt_suspended_free(&places);
+	gt_maps_free(&maps);
 	start = gt_monotonic_ns() - start;
 	if (start > tracee->stopped_ns)
 		tracee->stopped_ns = start;
