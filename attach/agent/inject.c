@@ -516,6 +516,8 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 		.tsc_per_ms = tsc_per_ms,
 	};
 	find_stack(process->pid, remote->saved.rsp, state);
+	if (remote_call(remote, &result, NULL, SYS_getpid, 0, 0, 0, 0, 0, 0) == 0)
+		state->process = (uint32_t)result;
 	error = gt_process_write(process, agent->image + agent->header.state_offset, state,
 				 sizeof(*state));
 	free(state);

@@ -36,16 +36,21 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 		struct timespec pause;
 		pid_t late = 0;
 		int error = gt_threads_stop(process, threads, message);
+		bool too_long = gt_monotonic_ns() - start > (uint64_t)limit_ms * 1000000;
 
-		if (error)
+		/* a debugger may be about to leave */
+		if (error == GT_EAGAIN)
+			error = too_long ? GT_EPERM : GT_EAGAIN;
+		if (error && error != GT_EAGAIN)
 			return error;
-		for (size_t i = 0; i < threads->count; i++)
+		for (size_t i = 0; !error && i < threads->count; i++)
 			if (threads->late[i])
 				late = threads->tids[i];
-		if (!late)
+		if (!error && !late)
 			return 0;
-		gt_threads_resume(process, threads);
-		if (gt_monotonic_ns() - start > (uint64_t)limit_ms * 1000000)
+		if (!error)
+			gt_threads_resume(process, threads);
+		if (late && too_long)
 			return gt_fail(
 				message, GT_EBUSY,
 				"thread %d of process %d sleeps in the kernel where it cannot "

@@ -12,7 +12,8 @@
 
 /*
  * Stops all threads as gt_threads_stop does; while one of them sleeps in the kernel where no stop
- * reaches it, lets all go and tries again, for limit_ms at most. Then: GT_EBUSY, with none stopped.
+ * reaches it, or is traced by a debugger, lets all go and tries again, for limit_ms at most. Then: GT_EBUSY or
+ * GT_EPERM, with none stopped.
  */
 int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads, int limit_ms,
 		  struct gt_message *message);

@@ -257,16 +257,25 @@ static bool is_dead(pid_t tid)
 
 /* One that would not come to a stop (a parent in vfork) for so long that it was let be is still
  * traced by us: it can be asked again. */
-static bool is_ours(pid_t tid)
+static bool is_ours(long tracer)
+{
+	return tracer == syscall(SYS_gettid);
+}
+
+/* Who traces the thread, 0: nobody. */
+static long tracer_of(pid_t tid)
 {
 	char text[4096];
 
-	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)tid, (int)tid) &&
-	       gt_proc_field(text, "TracerPid") == syscall(SYS_gettid);
+	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)tid, (int)tid)
+		       ? gt_proc_field(text, "TracerPid")
+		       : 0;
 }
 
+/* GT_EAGAIN: somebody else traces it. */
 static int seize(pid_t tid, int options, struct gt_message *message)
 {
+	long tracer;
 	int reason;
 
 	if (ptrace(PTRACE_SEIZE, tid, 0, options | PTRACE_O_TRACESYSGOOD) == 0)
@@ -274,8 +283,13 @@ static int seize(pid_t tid, int options, struct gt_message *message)
 	reason = errno;
 	if (reason == ESRCH || is_dead(tid))
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
-	if (reason == EPERM && is_ours(tid))
+	tracer = reason == EPERM ? tracer_of(tid) : 0;
+	if (tracer && is_ours(tracer))
 		return 0;
+	if (tracer)
+		return gt_fail(message, GT_EAGAIN,
+			       "thread %d is traced by process %ld (a debugger, strace)", (int)tid,
+			       tracer);
 	return gt_fail(message, GT_EPERM, "cannot trace thread %d: %s", (int)tid, strerror(reason));
 }
 
@@ -284,7 +298,7 @@ int gt_thread_stop(pid_t tid, int options, struct gt_message *message)
 	int error = seize(tid, options, message);
 
 	if (error)
-		return error;
+		return error == GT_EAGAIN ? GT_EPERM : error;
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0)
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
 	return reach_interrupt(tid, LATE_MS, message);

@@ -439,7 +439,9 @@ struct graftrace_agent_state {
 	uint32_t
 		suspends; /* the host's. 1: contexts that a signal preempted may wait in memory, with no
 			    * thread that runs them */
-	uint32_t suspends_reserved;
+	/* The host's: the process's number as itself sees it (getpid), which a child on the same memory
+	 * has not; after a fork the parent's. 0: unknown */
+	uint32_t process;
 	/* The host's: code of unwinders that are no libraries of their own (-static, -static-libgcc). Who
 	 * takes the agent out, a later host, too, waits for threads that unwind. end 0: none */
 	struct {

@@ -121,12 +121,18 @@ static bool is_left_out_block(const struct gt_thread *block)
 	return block->context == NULL;
 }
 
+/* Where the fork's mark is set: this process's number, unless it shares another's memory. 0: unknown. */
+static uint32_t owner_of_memory(void)
+{
+	return process_id != 0 ? process_id : gt_agent_state.process;
+}
+
 bool gt_threads_is_vfork_child(void)
 {
 	uint32_t pid = (uint32_t)gt_syscall3(SYS_GETPID, 0, 0, 0);
-	/* Where the mark is set, process_id is this process's unless it shares another's memory. */
+	uint32_t owner = owner_of_memory();
 	return __atomic_load_n(gt_image_fork, __ATOMIC_ACQUIRE) == GRAFTRACE_FORK_TOLD &&
-	       process_id != 0 && pid != process_id;
+	       owner != 0 && pid != owner;
 }
 
 /* The lock of the thread that reports a fork's child. It is in the page that fork wipes: free in
@@ -536,6 +542,8 @@ static struct gt_thread *make_current(void)
 		gt_traps_forked();
 	}
 	gt_port_lock();
+	if (process_id == 0)
+		process_id = gt_agent_state.process;
 	if (process_id == 0 || wiped)
 		process_id = pid;
 	else if (pid != process_id)

@@ -3,13 +3,14 @@
 breakpoints, vfork, shared memory, fork, exec, its death."""
 
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from attaching import (MORE, Running, calls, end_recording, is_clean, look, looks_as, maps, record,
+from attaching import (MORE, TRACER, Running, calls, end_recording, is_clean, look, looks_as, maps, record,
                        start_recording, wait_until)
 from mounted import Mounted
 
@@ -381,3 +382,17 @@ def test_a_change_of_filters_lets_it_execute_too(graftrace, compile):
     assert mounted.process.stdout.readline() == "done\n"
     assert mounted.read("trace").count(" heir();") == 1
     assert mounted.end() == 3
+
+
+def test_a_debugger_that_is_there_when_graftrace_leaves_is_waited_for(graftrace, compile, attached):
+    with Running(attached) as target:
+        tracer = start_recording(graftrace, target.pid)
+        with subprocess.Popen([compile(TRACER), str(target.pid)], stdout=subprocess.PIPE, text=True) as debugger:
+            assert debugger.stdout.readline() == "ready\n"
+            tracer.send_signal(signal.SIGINT)
+            time.sleep(0.7)
+            assert tracer.poll() is None
+            debugger.kill()
+        text = tracer.communicate(timeout=60)[1]
+        assert tracer.returncode == 0 and "keeps the recorder's memory" not in text, text
+        assert is_clean(target.pid)

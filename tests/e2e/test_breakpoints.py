@@ -204,3 +204,53 @@ def test_who_shares_the_memory_is_no_place_for_the_action_of_the_signal(with_chi
         assert process.wait(60) == 7
     assert (" tiny\n" in graftrace("report").stdout) == (not with_child)
     assert ("another process shares its memory (vfork, clone)" in recorded.stderr) == with_child
+
+
+# Nothing traced was called before the child is there.
+IGNORING = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int tiny(void);
+#define FUNCTION(name) ".globl " name "\n.type " name ", @function\n" name ": ret\n.size " name ", . - " name "\n"
+__asm__(".text\n.p2align 4\n" FUNCTION("before") FUNCTION("tiny") FUNCTION("behind") FUNCTION("last"));
+static volatile int got;
+static void on_trap(int number)
+{
+	(void)number;
+	got++;
+}
+int main(void)
+{
+	struct sigaction action = { .sa_handler = on_trap };
+	int status;
+	sigaction(SIGTRAP, &action, NULL);
+	puts("ready");
+	fflush(stdout);
+	usleep(400000);
+	if (vfork() == 0) {
+		signal(SIGTRAP, SIG_IGN);
+		execlp("true", "true", (char *)0);
+		_exit(1);
+	}
+	wait(&status);
+	for (int i = 0; i < 1000; i++) {
+		tiny();
+		usleep(1000);
+	}
+	raise(SIGTRAP);
+	return got == 1 && status == 0 ? 7 : 1;
+}
+"""
+
+
+def test_what_a_vfork_child_does_with_the_signal_is_its_own(graftrace, compile):
+    with subprocess.Popen([compile(IGNORING, "-O1")], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        recorded = graftrace("record", "--breakpoints", "-P", process.pid, "--for", "800ms")
+        assert process.wait(60) == 7
+    assert " tiny\n" in graftrace("report").stdout
+    assert "keeps the recorder's memory" not in recorded.stderr
