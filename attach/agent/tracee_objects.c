@@ -143,6 +143,61 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	return 0;
 }
 
+static bool is_still_there(const struct gt_tracee_object *object, const struct gt_maps *maps)
+{
+	const struct gt_map *map = gt_maps_find(maps, object->start);
+	uint64_t bias;
+
+	return map != NULL && map->executable && map->inode == object->inode &&
+	       map->device_major == object->device_major &&
+	       map->device_minor == object->device_minor &&
+	       bias_of_map(object->file->object, map, &bias) && bias == object->bias;
+}
+
+/* Entries of the journal whose patches lie in the object are none from now on. Where that cannot be, they stay. */
+static void cross_out(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
+		      uint64_t journal, uint32_t count)
+{
+	const size_t size = count * sizeof(struct graftrace_patch);
+	struct graftrace_patch *patches = malloc(size + 1);
+	bool any = false;
+
+	if (patches == NULL || gt_process_read(&tracee->process, journal, patches, size))
+		count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!patches[i].bytes || patches[i].address < object->start ||
+		    patches[i].address >= object->end)
+			continue;
+		patches[i].bytes = 0;
+		any = true;
+	}
+	if (any)
+		gt_process_write(&tracee->process, journal, patches, size);
+	free(patches);
+}
+
+/* Its patches have gone with it. Who leaves the process must not take those of a library that is loaded where it was
+ * for them: they may be the same bytes. In anonymous memory there may be a copy of it, patches and all; and of a
+ * process whose first thread has ended no maps are told. */
+static void forget_patches(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
+			   const struct gt_maps *maps)
+{
+	const struct gt_map *map = gt_maps_find(maps, object->start);
+	const struct gt_region *region;
+
+	if (object->region < 0 || !maps->count || (map != NULL && !map->inode) ||
+	    is_still_there(object, maps))
+		return;
+	region = &tracee->agent.regions[object->region];
+	if (object->stubbed)
+		cross_out(tracee, object,
+			  region->journal + object->slot * sizeof(struct graftrace_patch),
+			  object->file->function_count);
+	cross_out(tracee, object,
+		  region->journal + region->stub_room * sizeof(struct graftrace_patch),
+		  region->journal_used - region->stub_room);
+}
+
 int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog, bool *any,
 			   struct gt_message *message)
 {
@@ -176,22 +231,14 @@ int gt_tracee_find_objects(struct gt_tracee *tracee, struct gt_catalog *catalog,
 		if (entry >= map->start && entry < map->end)
 			object->program = true;
 	}
-	for (size_t i = 0; !error && i < tracee->object_count; i++)
-		if (!tracee->objects[i]->seen)
-			tracee->objects[i]->gone = true;
+	for (size_t i = 0; !error && i < tracee->object_count; i++) {
+		if (tracee->objects[i]->seen || tracee->objects[i]->gone)
+			continue;
+		tracee->objects[i]->gone = true;
+		forget_patches(tracee, tracee->objects[i], &maps);
+	}
 	gt_maps_free(&maps);
 	return error;
-}
-
-static bool is_still_there(const struct gt_tracee_object *object, const struct gt_maps *maps)
-{
-	const struct gt_map *map = gt_maps_find(maps, object->start);
-	uint64_t bias;
-
-	return map != NULL && map->executable && map->inode == object->inode &&
-	       map->device_major == object->device_major &&
-	       map->device_minor == object->device_minor &&
-	       bias_of_map(object->file->object, map, &bias) && bias == object->bias;
 }
 
 void gt_tracee_drop_unloaded(struct gt_tracee *tracee, const struct gt_maps *maps)
@@ -203,6 +250,7 @@ void gt_tracee_drop_unloaded(struct gt_tracee *tracee, const struct gt_maps *map
 			continue;
 		object->gone = true;
 		gt_edits_drop(&tracee->edits, object->start, object->end);
+		forget_patches(tracee, object, maps);
 	}
 }
 

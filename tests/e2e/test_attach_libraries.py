@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Attaching to processes that load and unload libraries all the time."""
 
-from attaching import Running, record
+import pytest
+
+from attaching import Running, code, end_recording, is_clean, record, start_recording, wait_until
 
 # Both have the same code at the same places, and come to lie at the same address by turns.
 LIBRARY = r"""
 __attribute__((noinline)) long IN(long n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+#ifdef MORE
+#define FUNCTION(name) long name(long n) { return n - 1; }
+MORE
+#endif
 long RUN(long n) { return IN(n) + n; }
 """
 LOADS = r"""
@@ -53,6 +59,11 @@ int main(int argc, char **argv)
 """
 
 
+def libraries(compile, *flags):
+    return [str(compile(LIBRARY, "-O2", "-shared", "-fPIC", f"-DIN=in_{letter}", f"-DRUN=run_{letter}", *flags))
+            for letter in "ab"]
+
+
 def stacks(graftrace):
     lines = graftrace("export", "-q", "--to", "folded", "-o", "-").stdout.splitlines()
     return [line.rsplit(" ", 1)[0].split(";") for line in lines]
@@ -60,9 +71,7 @@ def stacks(graftrace):
 
 def test_a_library_is_not_taken_for_the_one_that_was_there_before(graftrace, compile):
     """One that was loaded between the look at the process and the change of its code."""
-    libraries = [compile(LIBRARY, "-O2", "-shared", "-fPIC", f"-DIN=in_{letter}", f"-DRUN=run_{letter}")
-                 for letter in "ab"]
-    with Running(compile(LOADS, "-O2"), *map(str, libraries)) as target:
+    with Running(compile(LOADS, "-O2"), *libraries(compile)) as target:
         seen = set()
         for _ in range(10):
             record(graftrace, target.pid, "--libs", "--unprepared", "--libcall", "--for", "30ms")
@@ -74,3 +83,73 @@ def test_a_library_is_not_taken_for_the_one_that_was_there_before(graftrace, com
         assert not mixed
         assert any("first" in stack and "run_a" in stack for stack in seen)
         assert any("second" in stack and "run_b" in stack for stack in seen)
+
+
+ON_COMMAND = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+	char line[20];
+	void *library = NULL;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	while (argc > 2 && fgets(line, sizeof line, stdin)) {
+		const char *name = *line == 'a' ? "run_a" : "run_b";
+		long (*run)(long);
+
+		if (library)
+			dlclose(library);
+		library = dlopen(argv[1 + (*line == 'b')], RTLD_NOW);
+		run = library ? (long (*)(long))dlsym(library, name) : NULL;
+		printf("%ld at %p\n", run ? run(20) : 0, (void *)run);
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["jumps", "breakpoints"])
+@pytest.mark.parametrize("more", range(8))
+def test_patches_of_one_library_are_not_taken_for_a_debuggers_in_the_other(more, way, graftrace, compile):
+    """Whatever the distance of their stubs: one byte of their jumps may be all that differs."""
+    functions = " ".join(f"FUNCTION(more_{i})" for i in range(more))
+    with Running(compile(ON_COMMAND, "-O2"), *libraries(compile, f"-DMORE={functions}")) as target:
+        tracer = start_recording(graftrace, target.pid, "--libs", "--unprepared", "--libcall",
+                                 *["--breakpoints"] * (way == "breakpoints"))
+        wait_until(lambda: target("a") == target("b"))
+        assert "somebody has written" not in end_recording(tracer)
+        assert is_clean(target.pid)
+        assert target("a").startswith("41 ")
+
+
+# Too short for a jump; at the same address in both, with other code. The library needs the C library, or counts
+# as a part of it.
+SHORT = r"""
+long IN(long n);
+__asm__(".pushsection .text\n.p2align 4\n"
+	".globl " TINY "\n.type " TINY ",@function\n" TINY ": " CODE "\n.size " TINY ", . - " TINY "\n"
+	".globl more\n.type more,@function\nmore: push %rbx\npop %rbx\nret\n.size more, . - more\n.popsection");
+"""
+
+
+def file_code(pid):
+    return {line.split()[-1]: digest for line, digest in code(pid).items() if ".so" in line or "/programs" in line}
+
+
+def test_a_breakpoint_of_one_library_is_not_taken_for_the_others(graftrace, compile):
+    paths = [str(compile(LIBRARY + SHORT, "-Wl,--no-as-needed", "-O2", "-shared", "-fPIC", f"-DIN=in_{letter}",
+                         f"-DRUN=run_{letter}", f'-DTINY="tiny_{letter}"', f'-DCODE="{instruction}"'))
+             for letter, instruction in (("a", "ret"), ("b", "push %rdi"))]
+    with Running(compile(ON_COMMAND, "-O2"), *paths) as target:
+        target("b")
+        before = file_code(target.pid)
+        assert paths[1] in before
+        target("a")
+        tracer = start_recording(graftrace, target.pid, "--libs", "--unprepared", "--breakpoints")
+        wait_until(lambda: target("a") == target("b"))
+        assert "somebody has written" not in end_recording(tracer)
+        assert is_clean(target.pid)
+        assert file_code(target.pid) == before
