@@ -236,13 +236,17 @@ static void say_unmatched(const struct gt_record_options *options, const struct 
 				pattern->glob, options->subject);
 			continue;
 		}
-		fprintf(stderr, "graftrace record: %s '%s' matches no function%s%s%s%s; ",
+		/* One write: the program may have the same standard error. */
+		fprintf(stderr,
+			"graftrace record: %s '%s' matches no function%s%s%s%s; 'graftrace "
+			"functions %s' "
+			"lists them\n",
 			pattern->option, pattern->glob,
 			is_expression(pattern->glob)
 				? " (it is a glob, not a regular expression: * is any text)"
 				: "",
-			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-		fprintf(stderr, "'graftrace functions %s' lists them\n", options->subject);
+			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+			options->subject);
 	}
 }
 

@@ -143,12 +143,13 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	return 0;
 }
 
+/* Also while the program has made its code writable instead of executable, to change it itself. */
 static bool is_still_there(const struct gt_tracee_object *object, const struct gt_maps *maps)
 {
 	const struct gt_map *map = gt_maps_find(maps, object->start);
 	uint64_t bias;
 
-	return map != NULL && map->executable && map->inode == object->inode &&
+	return map != NULL && map->inode == object->inode &&
 	       map->device_major == object->device_major &&
 	       map->device_minor == object->device_minor &&
 	       bias_of_map(object->file->object, map, &bias) && bias == object->bias;
