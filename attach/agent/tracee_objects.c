@@ -179,7 +179,7 @@ static void cross_out(const struct gt_tracee *tracee, const struct gt_tracee_obj
 
 /* Its patches have gone with it. Who leaves the process must not take those of a library that is loaded where it was
  * for them: they may be the same bytes. In anonymous memory there may be a copy of it, patches and all; and of a
- * process whose first thread has ended no maps are told. */
+ * process that ends no maps are told. */
 static void forget_patches(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
 			   const struct gt_maps *maps)
 {

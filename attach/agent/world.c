@@ -325,7 +325,7 @@ static int look_again(struct gt_tracee *tracee, struct gt_maps *maps, struct gt_
 {
 	int error = tracee->edits.count ? gt_process_maps(tracee->process.pid, maps, message) : 0;
 
-	/* Of a process whose first thread has ended none are told. */
+	/* Of a process that ends none are told. */
 	if (!error && maps->count)
 		gt_tracee_drop_unloaded(tracee, maps);
 	return error;

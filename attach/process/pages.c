@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "attach/process/pages.h"
+#include "attach/process/proc.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@ int gt_pages_open(pid_t pid)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)gt_proc_with_memory(pid));
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 

@@ -52,6 +52,30 @@ DIR *gt_proc_numbers(pid_t pid)
 	return opendir(path);
 }
 
+bool gt_proc_has_memory(pid_t tid)
+{
+	char text[32];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/statm", (int)tid) &&
+	       strtoul(text, NULL, 10) != 0;
+}
+
+pid_t gt_proc_with_memory(pid_t pid)
+{
+	pid_t tid = pid, next;
+	DIR *threads;
+
+	if (gt_proc_has_memory(pid))
+		return pid;
+	threads = gt_proc_numbers(pid);
+	while (threads != NULL && tid == pid && (next = gt_proc_next(threads)))
+		if (next != pid && gt_proc_has_memory(next))
+			tid = next;
+	if (threads != NULL)
+		closedir(threads);
+	return tid;
+}
+
 pid_t gt_proc_next(DIR *numbers)
 {
 	struct dirent *entry;

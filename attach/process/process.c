@@ -502,7 +502,7 @@ int gt_process_maps(pid_t pid, struct gt_maps *maps, struct gt_message *message)
 	size_t size, lines = 0;
 
 	*maps = (struct gt_maps){ 0 };
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)gt_proc_with_memory(pid));
 	maps->text = read_all(path, &size);
 	if (maps->text == NULL)
 		return gt_fail(message, errno == ENOENT ? GT_EGONE : error_of_errno(errno),

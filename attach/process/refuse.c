@@ -103,6 +103,12 @@ static int check_state(pid_t pid, const struct status *status, struct gt_message
 			       (int)pid, status->tgid, status->tgid);
 	if (pid == getpid())
 		return gt_fail(message, GT_ENOTSUP, "process %d is graftrace itself", (int)pid);
+	if ((status->state == 'Z' || status->state == 'X') && gt_proc_with_memory(pid) != pid)
+		return gt_fail(
+			message, GT_ENOTSUP,
+			"the first thread of process %d (%s) has ended, and others go on: such a "
+			"process can be recorded from its start on, but not be attached to",
+			(int)pid, status->name);
 	if (status->state == 'Z' || status->state == 'X')
 		return gt_fail(
 			message, GT_EGONE,

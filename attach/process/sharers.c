@@ -16,43 +16,15 @@
 /* More new numbers than that: all are asked again. */
 #define NEW_MOST 4096
 
-/* Threads of the kernel have none, nor has a process that ends: to kcmp that is the same. */
-static bool has_memory(pid_t pid)
-{
-	char text[32];
-
-	return gt_proc_read(text, sizeof(text), "/proc/%d/statm", (int)pid) &&
-	       strtoul(text, NULL, 10) != 0;
-}
-
-/* The thread of the process to ask by: a first one that has ended has no memory any more. */
-static pid_t holder(const struct gt_process *process)
-{
-	pid_t tid = process->pid, next;
-	DIR *threads;
-
-	if (has_memory(tid))
-		return tid;
-	threads = gt_proc_numbers(process->pid);
-	while (threads != NULL && (next = gt_proc_next(threads)))
-		if (next != process->pid && has_memory(next)) {
-			tid = next;
-			break;
-		}
-	if (threads != NULL)
-		closedir(threads);
-	return tid;
-}
-
 static bool shares(const struct gt_process *process, pid_t holder, pid_t pid)
 {
 	return pid > 0 && pid != process->pid &&
-	       syscall(SYS_kcmp, holder, pid, KCMP_VM, 0, 0) == 0 && has_memory(pid);
+	       syscall(SYS_kcmp, holder, pid, KCMP_VM, 0, 0) == 0 && gt_proc_has_memory(pid);
 }
 
 bool gt_sharers_has(const struct gt_process *process, pid_t pid)
 {
-	return shares(process, holder(process), pid);
+	return shares(process, gt_proc_with_memory(process->pid), pid);
 }
 
 static bool is_thread(const struct gt_process *process, pid_t pid)
@@ -70,9 +42,10 @@ static bool note(struct gt_process *process, pid_t pid)
 	for (uint32_t i = 0; i < process->sharer_count; i++)
 		if (process->sharers[i] == pid)
 			return false;
-	process->sharers_left_out = process->sharer_count == GT_PROCESS_SHARERS;
-	if (process->sharers_left_out)
+	if (process->sharer_count == GT_PROCESS_SHARERS) {
+		process->sharers_left_out = true;
 		return false;
+	}
 	process->sharers[process->sharer_count++] = pid;
 	return true;
 }
@@ -95,7 +68,7 @@ static bool look_at_all(struct gt_process *process, pid_t holder)
 bool gt_sharers_look(struct gt_process *process)
 {
 	long last = gt_proc_last_number(), before = process->last_number, pid;
-	const pid_t by = holder(process);
+	const pid_t by = gt_proc_with_memory(process->pid);
 	bool found = false;
 
 	/* Who has ended, or executed something else, is none any more. */
@@ -104,12 +77,15 @@ bool gt_sharers_look(struct gt_process *process)
 			i++;
 		else
 			process->sharers[i] = process->sharers[--process->sharer_count];
-	if (!before || !last || last < before || last - before > NEW_MOST)
+	if (process->sharers_left_out || !before || !last || last < before ||
+	    last - before > NEW_MOST) {
+		process->sharers_left_out = false;
 		found = look_at_all(process, by);
-	else
+	} else {
 		for (pid = before + 1; pid <= last; pid++)
 			if (shares(process, by, (pid_t)pid) && !is_thread(process, (pid_t)pid))
 				found = note(process, (pid_t)pid) || found;
+	}
 	process->last_number = last;
 	return found;
 }

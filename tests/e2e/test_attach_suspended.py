@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attaching import Running, is_clean, record
+from attaching import Running, is_clean, record, start_recording
 
 COMMON = r"""
 #define _GNU_SOURCE
@@ -183,6 +183,51 @@ def test_a_frame_of_a_thread_that_has_ended_is_not_waited_for(graftrace, compile
         assert float(re.search(r"calls, \d+ threads?, ([\d.]+) s", text)[1]) < 5, text
         assert is_clean(target.pid)
         assert target("go on") == "right"
+
+
+# The first thread has ended; another one waits in a handler that has interrupted it inside.
+LEADERLESS = COMMON + r"""
+static void on_tick(int number, siginfo_t *info, void *context)
+{
+	(void)number, (void)info;
+	if (caught || !is_elsewhere(context))
+		return;
+	caught = 1;
+	puts("inside");
+	wait_for_line();
+}
+static void *thread(void *argument)
+{
+	usleep(100000);
+	tick_often();
+	while (!caught)
+		if (calls(5) != 57)
+			abort();
+	puts(argument == NULL && calls(1) == 21 ? "right" : "wrong");
+	for (;;)
+		pause();
+}
+int main(void)
+{
+	pthread_t some;
+	handle(on_tick, 0);
+	puts("ready");
+	wait_for_line();
+	pthread_create(&some, NULL, thread, NULL);
+	syscall(SYS_exit, 0);
+}
+"""
+
+
+def test_a_thread_that_waits_inside_is_seen_when_the_first_one_has_ended(graftrace, compile):
+    with Running(compile(LEADERLESS, "-O1", "-no-pie", "-pthread")) as target:
+        tracer = start_recording(graftrace, target.pid, "--for", "2s")
+        assert target("begin") == "inside"
+        text = tracer.communicate(timeout=60)[1]
+        assert tracer.returncode == 0 and "keeps the recorder's memory" in text, text
+        assert target("go on") == "right"
+        done = graftrace("record", "-P", target.pid, code=None)
+        assert done.returncode != 0 and "the first thread of process" in done.stderr
 
 
 # Words on the stack lead to memory that a thread of the program itself fills in, once it is touched.
