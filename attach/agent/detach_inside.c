@@ -283,6 +283,21 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 #define BLOCK_TID   0x2d0
 #define BLOCK_MOST  (1u << 20)
 #define BLOCK_WORDS 512u
+#define BLOCK_NOTES (0x700u / 8)
+
+/* The block notes where the thread's stack begins and its size: whether the address lies there. */
+static bool is_on_stack_of(const struct gt_detach *out, uint64_t block, uint64_t address)
+{
+	uint64_t words[BLOCK_NOTES];
+
+	if (gt_process_read(out->process, block, words, sizeof(words)))
+		return false;
+	for (size_t i = 0; i + 1 < BLOCK_NOTES; i++)
+		if (words[i] >= 65536 && words[i] + words[i + 1] - block < 16384 &&
+		    words[i] < block && address - words[i] < words[i + 1])
+			return true;
+	return false;
+}
 
 /* The C library keeps stacks of threads that have ended: with the block of the thread above. */
 static bool is_of_ended_thread(const struct gt_detach *out, const struct gt_map *stack,
@@ -302,7 +317,7 @@ static bool is_of_ended_thread(const struct gt_detach *out, const struct gt_map 
 			    self == words[i])
 				return gt_process_read(out->process, self + BLOCK_TID, &tid,
 						       sizeof(tid)) == 0 &&
-				       tid <= 0;
+				       tid <= 0 && is_on_stack_of(out, self, address);
 	}
 	return false;
 }
@@ -354,12 +369,12 @@ static bool is_left_over(const struct looker *looker, const struct gt_frame_plac
 		ucontext_t context;
 	} frame = { 0 };
 	const stack_t *alternate = &frame.context.uc_stack;
-	bool on_alternate;
+	bool on_alternate, is_frame;
 
 	if (stack == NULL)
 		return true;
-	if (gt_suspended_is_frame(&out->maps, saved) &&
-	    (is_damaged(out, saved) || is_of_ended_thread(out, stack, saved->rsp)))
+	is_frame = gt_suspended_is_frame(&out->maps, saved);
+	if (is_frame && (is_damaged(out, saved) || is_of_ended_thread(out, stack, saved->rsp)))
 		return true;
 	gt_process_read(out->process, saved->rip_at - SAVED_RIP - sizeof(frame.restorer), &frame,
 			sizeof(frame.restorer) + SAVED_RIP);
@@ -374,7 +389,7 @@ static bool is_left_over(const struct looker *looker, const struct gt_frame_plac
 			continue;
 		if (gt_world_is_own_stack(out->process, &out->maps, looker->all->tids[i],
 					  &registers, saved->rsp) ||
-		    (saved->rip_at < registers.rsp && saved->rsp >= registers.rsp))
+		    (is_frame && saved->rip_at < registers.rsp && saved->rsp >= registers.rsp))
 			return true;
 	}
 	return on_alternate;

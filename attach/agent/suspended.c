@@ -70,13 +70,14 @@ static int look_at_pages(struct search *search, uint64_t from, uint64_t to)
 		const uint64_t bytes = last ? to - from : most;
 
 		search->left = search->left > bytes ? search->left - bytes : 0;
-		if (gt_process_read(search->process, from, search->words, bytes) == 0)
+		if (gt_process_read(search->process, from, search->words, bytes) == 0) {
 			error = search->look(search, search->words, bytes / 8, from);
-		else if (bytes > GT_PAGE_BYTES) {
+			from += last ? bytes : bytes - SHARED;
+		} else if (bytes > GT_PAGE_BYTES) {
 			most = GT_PAGE_BYTES;
-			continue;
+		} else {
+			from = (from / GT_PAGE_BYTES + 1) * GT_PAGE_BYTES;
 		}
-		from += last ? bytes : bytes - SHARED;
 	}
 	return error;
 }

@@ -147,12 +147,18 @@ static int object_of_map(struct gt_tracee *tracee, struct gt_catalog *catalog,
 static bool is_still_there(const struct gt_tracee_object *object, const struct gt_maps *maps)
 {
 	const struct gt_map *map = gt_maps_find(maps, object->start);
+	struct gt_map code;
 	uint64_t bias;
 
-	return map != NULL && map->inode == object->inode &&
-	       map->device_major == object->device_major &&
-	       map->device_minor == object->device_minor &&
-	       bias_of_map(object->file->object, map, &bias) && bias == object->bias;
+	if (map == NULL)
+		return false;
+	/* Not executable, it may be one mapping with what lies below it. */
+	code = *map;
+	code.offset += object->start - code.start;
+	code.start = object->start;
+	return code.inode == object->inode && code.device_major == object->device_major &&
+	       code.device_minor == object->device_minor &&
+	       bias_of_map(object->file->object, &code, &bias) && bias == object->bias;
 }
 
 /* Entries of the journal whose patches lie in the object are none from now on. Where that cannot be, they stay. */

@@ -36,11 +36,9 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 		struct timespec pause;
 		pid_t late = 0;
 		int error = gt_threads_stop(process, threads, message);
-		bool too_long = gt_monotonic_ns() - start > (uint64_t)limit_ms * 1000000;
+		bool too_long;
 
-		/* a debugger may be about to leave */
-		if (error == GT_EAGAIN)
-			error = too_long ? GT_EPERM : GT_EAGAIN;
+		/* GT_EAGAIN: a debugger may be about to leave */
 		if (error && error != GT_EAGAIN)
 			return error;
 		for (size_t i = 0; !error && i < threads->count; i++)
@@ -50,7 +48,10 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 			return 0;
 		if (!error)
 			gt_threads_resume(process, threads);
-		if (late && too_long)
+		too_long = gt_monotonic_ns() - start > (uint64_t)limit_ms * 1000000;
+		if (error && too_long)
+			return GT_EPERM;
+		if (too_long)
 			return gt_fail(
 				message, GT_EBUSY,
 				"thread %d of process %d sleeps in the kernel where it cannot "

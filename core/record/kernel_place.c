@@ -89,10 +89,12 @@ static enum graftrace_kernel_place take(uint64_t address, const uint8_t code[GT_
 	const uint32_t index = place_count != 0 ? find(0, begin_of(address)) : place_count;
 	uint8_t cell[GT_PLACE_BYTES];
 
+	/* What can have no place in any kernel is said before that there is no room in this one. */
+	if (place_count != 0 &&
+	    !gt_arch_place_write(cell, cell_of(index % place_count), code, address))
+		return GRAFTRACE_KERNEL_PLACE_UNMOVABLE;
 	if (index == place_count)
 		return GRAFTRACE_KERNEL_PLACE_FULL;
-	if (!gt_arch_place_write(cell, cell_of(index), code, address))
-		return GRAFTRACE_KERNEL_PLACE_UNMOVABLE;
 	places[index].bytes = (uint8_t)bytes;
 	places[index].original = code[0];
 	__atomic_store_n(&places[index].address, address, __ATOMIC_RELEASE);
