@@ -72,6 +72,31 @@ static void find_passing(struct gt_detach *out)
 	}
 }
 
+bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftrace_region *page)
+{
+	const uint64_t start = out->state.regions[index].start;
+	const uint64_t bytes = out->state.regions[index].bytes;
+
+	return start && gt_process_read(out->process, start, page, sizeof(*page)) == 0 &&
+	       page->journal >= start && page->journal - start <= bytes &&
+	       page->journal_used <= page->journal_room &&
+	       page->journal_mains <= page->journal_used &&
+	       (bytes - (page->journal - start)) / sizeof(struct graftrace_patch) >=
+		       page->journal_used;
+}
+
+static void find_stubs(struct gt_detach *out)
+{
+	for (uint32_t i = 0; i < out->state.region_count; i++) {
+		struct graftrace_region page;
+		const bool found = gt_detach_region(out, i, &page);
+
+		out->stubs[i].start = out->state.regions[i].start + GRAFTRACE_REGION_STUBS_OFFSET;
+		out->stubs[i].bytes =
+			found ? page.journal_mains * (uint64_t)GRAFTRACE_STUB_BYTES : 0;
+	}
+}
+
 static int read_agent(struct gt_detach *out, struct gt_message *message)
 {
 	struct graftrace_agent_state *state = &out->state;
@@ -93,6 +118,7 @@ static int read_agent(struct gt_detach *out, struct gt_message *message)
 	if (state->region_count > GRAFTRACE_AGENT_REGIONS)
 		return gt_fail(message, GT_EFORMAT, "process %d has overwritten the agent's state",
 			       (int)out->process->pid);
+	find_stubs(out);
 	return 0;
 }
 
@@ -147,8 +173,12 @@ bool gt_detach_in_region(const struct gt_detach *out, uint64_t address)
 
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address)
 {
-	return address % GRAFTRACE_STUB_BYTES == GRAFTRACE_STUB_RETURN &&
-	       gt_detach_in_region(out, address);
+	if (address % GRAFTRACE_STUB_BYTES != GRAFTRACE_STUB_RETURN)
+		return false;
+	for (uint32_t i = 0; i < out->state.region_count; i++)
+		if (address - out->stubs[i].start < out->stubs[i].bytes)
+			return true;
+	return false;
 }
 
 /* A: code. */
@@ -286,19 +316,6 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 	int error = gt_detach_each_patch(out, journal, first, end, undo_unless_kept, &undoing);
 
 	return error ? error : gt_editor_flush(code);
-}
-
-bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftrace_region *page)
-{
-	const uint64_t start = out->state.regions[index].start;
-	const uint64_t bytes = out->state.regions[index].bytes;
-
-	return start && gt_process_read(out->process, start, page, sizeof(*page)) == 0 &&
-	       page->journal >= start && page->journal - start <= bytes &&
-	       page->journal_used <= page->journal_room &&
-	       page->journal_mains <= page->journal_used &&
-	       (bytes - (page->journal - start)) / sizeof(struct graftrace_patch) >=
-		       page->journal_used;
 }
 
 /* Functions' jumps first, then hooks' and the patches elsewhere that they needed. */

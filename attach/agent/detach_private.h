@@ -50,6 +50,11 @@ struct gt_detach {
 	uint64_t image;
 	struct graftrace_agent_image header;
 	struct graftrace_agent_state state;
+	/* The functions' stubs of each region. */
+	struct {
+		uint64_t start;
+		uint64_t bytes;
+	} stubs[GRAFTRACE_AGENT_REGIONS];
 	struct gt_maps maps; /* of this round */
 	/* This round's unwinders: those that are linked into the program first. */
 	struct {
@@ -87,6 +92,8 @@ struct gt_detach {
 /* Whether an address is in a region or the image. */
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address);
+/* Whether it is where a function returns to in its stub. Else what lies in a region is not told by its number:
+ * an unwinder has addresses of unwind data (page 0) on its stack. */
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
 
 /* Page 0 of region `index`. False: there is none, or its journal does not lie in it. */

@@ -75,9 +75,15 @@ bool gt_port_is_stub_return(uint64_t address)
 	if (address % GRAFTRACE_STUB_BYTES != GRAFTRACE_STUB_RETURN)
 		return false;
 	uint32_t count = __atomic_load_n(&gt_agent_state.region_count, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < count && i < GRAFTRACE_AGENT_REGIONS; i++)
-		if (address - gt_agent_state.regions[i].start < gt_agent_state.regions[i].bytes)
+	for (uint32_t i = 0; i < count && i < GRAFTRACE_AGENT_REGIONS; i++) {
+		const uint64_t start = gt_agent_state.regions[i].start;
+		const struct graftrace_region *region = (const struct graftrace_region *)start;
+
+		/* The region has other addresses, which an unwinder may have on its stack: unwind data. */
+		if (address - (start + GRAFTRACE_REGION_STUBS_OFFSET) <
+		    region->journal_mains * (uint64_t)GRAFTRACE_STUB_BYTES)
 			return true;
+	}
 	return false;
 }
 

@@ -8,6 +8,8 @@ import subprocess
 import threading
 import time
 
+import pytest
+
 from attaching import (FLAGS, MORE, Running, calls, end_recording, is_clean, look, looks_as,
                        record, start_recording, wait_until)
 
@@ -154,6 +156,92 @@ def test_exceptions_of_a_static_program_survive_hosts_that_are_killed(graftrace,
             record(graftrace, target.pid, "--for", "1ms")
             assert is_clean(target.pid)
         assert target("check") == "right"
+
+
+# Words of the program's own where return addresses stood before, which look like one in a stub by their last digits:
+# what an unwinder keeps there of the unwind data of our code.
+KEEPS_WORDS = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#define NOINLINE __attribute__((noinline))
+
+/* The mapping that the address lies in, and what is 1,024 from its start on: unwind data. */
+static uint64_t unwind_data(uint64_t address)
+{
+	unsigned long start, end;
+	char line[256];
+	uint64_t found = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof line, maps))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && start <= address && address < end)
+			found = start + 1024;
+	fclose(maps);
+	return found;
+}
+
+NOINLINE int deep(int n)
+{
+	int more = n > 0 ? deep(n - 1) : 0;
+	__asm__ volatile("" : "+r"(more));
+	return more + 1;
+}
+
+/* A traced function begins with a jump to its stub. */
+static int (*volatile traced)(int) = deep;
+
+NOINLINE uint64_t region(void)
+{
+	const unsigned char *code = (const unsigned char *)traced;
+	int distance;
+	memcpy(&distance, code + 1, 4);
+	return *code == 0xe9 ? unwind_data((uint64_t)code + 5 + (uint64_t)(int64_t)distance) : 0;
+}
+
+NOINLINE int keeps(uint64_t data)
+{
+	volatile uint64_t words[512];
+	char line[20];
+	int wrong = 0;
+	if (!data)
+		return -1;
+	for (int i = 0; i < 512; i++)
+		words[i] = data + 21 + 32 * (i % 64);
+	puts("kept");
+	if (!fgets(line, sizeof line, stdin))
+		return 1;
+	for (int i = 0; i < 512; i++)
+		wrong += words[i] != data + 21 + 32 * (i % 64);
+	return wrong;
+}
+
+int main(void)
+{
+	char line[20];
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	while (fgets(line, sizeof line, stdin)) {
+		deep(200);
+		printf("%d changed\n", keeps(region()));
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["left", "killed"])
+def test_words_that_look_like_addresses_in_stubs_stay(graftrace, compile, killed):
+    with Running(compile(KEEPS_WORDS, "-O1", "-fno-stack-protector")) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("keep") == "kept"
+        if killed:
+            tracer.kill()
+            tracer.communicate(timeout=30)
+            record(graftrace, target.pid, "--for", "1ms")
+        else:
+            end_recording(tracer)
+        assert is_clean(target.pid)
+        assert target("look") == "0 changed"
 
 
 SERVER = r"""
