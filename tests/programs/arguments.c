@@ -3,6 +3,7 @@
 // none. "mapped": a text that ends where nothing is mapped. "many N": N calls. "threads": from several
 // threads and signal handlers at once.
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,10 +117,15 @@ static void heard(int signal)
 	sink += fails(signal);
 }
 
+static volatile bool sent; /* all signals: no thread is done before */
+
 static void *work(void *data)
 {
-	for (long i = 0; i < 20000; i++)
+	for (long i = 0; i < 20000; i++) {
+		while (i == 10000 && !sent)
+			sched_yield();
 		sink += add((int)i, (int)(long)data);
+	}
 	return data;
 }
 
@@ -183,6 +189,7 @@ static void threads(void)
 		pthread_create(&made[i], NULL, work, (void *)i);
 	for (int i = 0; i < 2000; i++)
 		pthread_kill(made[i % 4], SIGUSR1);
+	sent = true;
 	for (int i = 0; i < 4; i++)
 		pthread_join(made[i], NULL);
 }
