@@ -34,8 +34,8 @@
 /* The C++ ABI's, of whatever language: private_1 is 0 but for forced unwinding, private_2 is then
  * the handler's frame. */
 struct exception {
-	uint64_t class;
-	uint64_t cleanup;
+	uint64_t class; /* who made it and in which language: letters, "GNUCC++\0"; 0 in Crystal */
+	uint64_t cleanup; /* a function, or 0 */
 	uint64_t private_1;
 	uint64_t private_2;
 };
@@ -193,8 +193,37 @@ int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_t
 	return error;
 }
 
+/* Letters, up to a number in the last bytes (which come first in memory): "MOZ\0RUST", "LUAJIT2" and a code. */
+static bool is_class(uint64_t class)
+{
+	unsigned letters = 0;
+
+	for (unsigned i = 0; i < 8; i++, class >>= 8) {
+		const unsigned byte = class & 0xff;
+
+		if (byte >= ' ' && byte < 127)
+			letters++;
+		else if (byte > 15)
+			return false;
+	}
+	return letters >= 4;
+}
+
+/* Whether it can be an exception, and no other memory of the program that has an address in that frame: unwinding:
+ * who has its address is in an unwinder. */
+static bool is_exception(const struct gt_detach *out, const struct exception *exception,
+			 bool unwinding)
+{
+	const struct gt_map *cleanup = gt_maps_find(&out->maps, exception->cleanup);
+
+	return !exception->private_1 && has(&out->restored, exception->private_2 - 16) &&
+	       (exception->cleanup == 0 || (cleanup != NULL && cleanup->executable)) &&
+	       (is_class(exception->class) ||
+		(unwinding && !exception->class && !exception->cleanup));
+}
+
 /* Those of `count` addresses that are exceptions which a restored slot's stub was noted in. */
-static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t count)
+static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t count, bool unwinding)
 {
 	struct exception exceptions[READ_AT_ONCE];
 	struct iovec local[READ_AT_ONCE], remote[READ_AT_ONCE];
@@ -215,7 +244,7 @@ static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t co
 		for (size_t i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
 			uint64_t frame = exceptions[i].private_2;
 
-			if (exceptions[i].private_1 || !has(&out->restored, frame - 16))
+			if (!is_exception(out, &exceptions[i], unwinding))
 				continue;
 			frame -= 8;
 			error = gt_process_write(
@@ -243,7 +272,7 @@ static bool is_there(int pagemap, uint64_t address, struct page *page)
 
 /* An exception is memory of the C++ library: aligned, writable, there, on no stack of this thread. */
 static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, size_t count,
-		const struct gt_map *stack)
+		const struct gt_map *stack, bool unwinding)
 {
 	uint64_t found[READ_AT_ONCE];
 	struct page page = { 0 };
@@ -266,10 +295,47 @@ static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, size_
 		found[used++] = word;
 		if (used < READ_AT_ONCE)
 			continue;
-		error = fix_these(out, found, used);
+		error = fix_these(out, found, used, unwinding);
 		used = 0;
 	}
-	return error ? error : fix_these(out, found, used);
+	return error ? error : fix_these(out, found, used, unwinding);
+}
+
+static bool is_unwinding(const struct gt_detach *out, const struct user_regs_struct *registers,
+			 const uint64_t *words, size_t count)
+{
+	bool found = gt_detach_is_unwinder(out, registers->rip);
+
+	for (size_t i = 0; !found && i < count && i < NEAR_WORDS; i++)
+		found = gt_detach_is_unwinder(out, words[i]);
+	return found;
+}
+
+/* Those that a thread has the address of, in a register or on its stack up to `last`, the outermost slot that came
+ * back. words: SCAN_BYTES of memory. */
+static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t last,
+			 uint64_t *words)
+{
+	struct user_regs_struct registers;
+	const struct gt_map *stack;
+	uint64_t low, end;
+	size_t count = 0;
+	bool unwinding;
+	int error;
+
+	if (gt_thread_registers(tid, &registers))
+		return 0;
+	low = registers.rsp & ~7ull;
+	stack = gt_maps_find(&out->maps, registers.rsp);
+	if (stack != NULL && stack->writable && last >= registers.rsp) {
+		end = last < stack->end ? last + 8 : stack->end;
+		count = (end - low < SCAN_BYTES ? end - low : SCAN_BYTES) / 8;
+		if (gt_process_read(out->process, low, words, count * 8))
+			count = 0;
+	}
+	unwinding = is_unwinding(out, &registers, words, count);
+	error = scan(out, pagemap, (const uint64_t *)&registers, GENERAL, NULL, unwinding);
+	return error ? error : scan(out, pagemap, words, count, stack, unwinding);
 }
 
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)
@@ -285,26 +351,8 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 	if (words == NULL)
 		return GT_ENOMEM;
 	pagemap = gt_pages_open(out->process->pid);
-	for (size_t i = 0; !error && i < threads->count; i++) {
-		struct user_regs_struct registers;
-		const struct gt_map *stack;
-		uint64_t bytes;
-
-		if (gt_thread_registers(threads->tids[i], &registers))
-			continue;
-		error = scan(out, pagemap, (const uint64_t *)&registers, GENERAL, NULL);
-		stack = gt_maps_find(&out->maps, registers.rsp);
-		if (error || stack == NULL || !stack->writable)
-			continue;
-		/* Up to the outermost slot that came back. */
-		bytes = (last < stack->end ? last + 8 : stack->end) - (registers.rsp & ~7ull);
-		if (last < registers.rsp)
-			continue;
-		if (bytes > SCAN_BYTES)
-			bytes = SCAN_BYTES;
-		if (gt_process_read(out->process, registers.rsp & ~7ull, words, bytes) == 0)
-			error = scan(out, pagemap, words, bytes / 8, stack);
-	}
+	for (size_t i = 0; !error && i < threads->count; i++)
+		error = fix_of_thread(out, pagemap, threads->tids[i], last, words);
 	if (pagemap >= 0)
 		close(pagemap);
 	free(words);
