@@ -229,9 +229,47 @@ int main(void)
 """
 
 
+# An object that is laid out as an exception, and has an address in a frame where an exception has its handler's.
+KEEPS_POINTER = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+struct object {
+	void *first;
+	void *second;
+	void *next;
+	char *within;
+};
+
+__attribute__((noinline)) int keeps(struct object *volatile object)
+{
+	/* rbp is saved below the return address */
+	char *within = (char *)__builtin_frame_address(0) + 8 + 16;
+	char line[20];
+	object->within = within;
+	puts("kept");
+	return !fgets(line, sizeof line, stdin) || object->within != within;
+}
+
+int main(void)
+{
+	struct object *object = aligned_alloc(16, sizeof *object);
+	char line[20];
+	*object = (struct object){ 0 };
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	while (fgets(line, sizeof line, stdin))
+		printf("%d changed\n", keeps(object));
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("text", [KEEPS_WORDS, KEEPS_POINTER], ids=["words", "pointer"])
 @pytest.mark.parametrize("killed", [False, True], ids=["left", "killed"])
-def test_words_that_look_like_addresses_in_stubs_stay(graftrace, compile, killed):
-    with Running(compile(KEEPS_WORDS, "-O1", "-fno-stack-protector")) as target:
+def test_the_programs_own_words_on_a_stack_stay(graftrace, compile, text, killed):
+    flags = ["-O1", "-fno-stack-protector", "-fno-omit-frame-pointer"]
+    with Running(compile(text, *flags)) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("keep") == "kept"
         if killed:
