@@ -153,3 +153,49 @@ def test_a_breakpoint_of_one_library_is_not_taken_for_the_others(graftrace, comp
         assert "somebody has written" not in end_recording(tracer)
         assert is_clean(target.pid)
         assert file_code(target.pid) == before
+
+
+# Its code is writable and not executable from "w" to the next line.
+WRITES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+int main(int argc, char **argv)
+{
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+	long (*run)(long) = library ? (long (*)(long))dlsym(library, "run_a") : NULL;
+	void *page = (void *)((uintptr_t)run & ~4095ul);
+	char line[20];
+
+	if (run == NULL)
+		return 2;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	while (fgets(line, sizeof line, stdin)) {
+		if (mprotect(page, 4096, PROT_READ | (*line == 'w' ? PROT_WRITE : PROT_EXEC)) != 0)
+			return 3;
+		printf("%ld\n", *line == 'w' ? 0 : run(20));
+	}
+	return 0;
+}
+"""
+
+
+def test_a_library_whose_code_is_written_to_keeps_what_was_noted_of_it(graftrace, compile):
+    library = libraries(compile)[0]
+    with Running(compile(WRITES, "-O2"), library) as target:
+        before = file_code(target.pid)
+        tracer = start_recording(graftrace, target.pid, "--libs")
+        assert target("run") == "41"
+        assert file_code(target.pid) != before
+        assert target("w") == "0"
+        graftrace("set", "-P", target.pid, "set_ftrace_filter", "run_a")
+        graftrace("set", "-P", target.pid, "set_ftrace_filter", "")
+        assert target("run") == "41"
+        end_recording(tracer)
+        assert is_clean(target.pid)
+        assert file_code(target.pid) == before
+        assert target("run") == "41"
