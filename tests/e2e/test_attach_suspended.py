@@ -104,10 +104,25 @@ static void work(void)
 		rounds++;
 	}
 }
+static void *ends(void *argument)
+{
+	return argument;
+}
+/* The block of a thread that has ended stands above, in the same mapping. */
+static void end_a_thread_on(void *stack)
+{
+	pthread_attr_t how;
+	pthread_t some;
+	pthread_attr_init(&how);
+	if (pthread_attr_setstack(&how, stack, 1 << 17) || pthread_create(&some, &how, ends, NULL) ||
+	    pthread_join(some, NULL))
+		abort();
+}
 int main(void)
 {
 	char *stack = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void **top = (void **)(stack + (1 << 20) - 256);
+	void **top = (void **)(stack + (1 << 20) - (1 << 17) - 256);
+	end_a_thread_on(stack + (1 << 20) - (1 << 17));
 	top[0] = (void *)work;
 	other = top - 6;
 	handle(on_tick, 0);
@@ -130,7 +145,7 @@ int main(void)
 @pytest.mark.parametrize("how", [[], ["-p", "function"], ["--probe", "leaf"]], ids=["graph", "function", "probe"])
 def test_a_coroutine_that_waits_inside_comes_out_before_its_code_goes(graftrace, compile, how):
     """It switches by code of its own, and each stop sees the thread on its own stack."""
-    with Running(compile(SUSPENDED, "-O1", "-no-pie")) as target:
+    with Running(compile(SUSPENDED, "-O1", "-no-pie", "-pthread")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), *how, "--for", "2s")
         assert target.line() == "inside"
         text = tracer.communicate(timeout=60)[1]
