@@ -29,6 +29,9 @@
  * where others want the processors, too, the threads have to get their turn. */
 #define PAUSE_NS      1000000ull
 #define PAUSE_DOUBLES 3
+/* Who was seen inside has to run meanwhile, or the next round sees the same: so long it is waited for that. */
+#define RUN_NS	   300000ull
+#define RUN_PAUSES 6
 /* Before these, the time that is allowed is so much longer: whoever is inside has hardly run. */
 #define ROUNDS_LEAST 50
 #define LIMIT_LONGER 4
@@ -446,19 +449,35 @@ static int look_for_suspended(struct gt_detach *out)
 	return error == GT_ENOMEM ? error : 0;
 }
 
+/* CPU time of all threads of the process (ns); 0: not known. */
+static uint64_t run_time(const struct gt_process *process)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(process->pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 /* Until the next round; false: it takes too long. */
 static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t limit_ms)
 {
 	uint32_t doubles = out->rounds - 1 < PAUSE_DOUBLES ? out->rounds - 1 : PAUSE_DOUBLES;
 	uint64_t ns = PAUSE_NS << doubles, passed = gt_monotonic_ms() - begun_ms;
+	const uint64_t ran = run_time(out->process);
 	struct timespec pause;
+	uint32_t pauses = 0;
 
 	if (passed > limit_ms * (out->rounds < ROUNDS_LEAST ? LIMIT_LONGER : 1))
 		return false;
 	if (ns < out->stop_ns)
 		ns = out->stop_ns;
 	pause = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-	nanosleep(&pause, NULL);
+	do
+		nanosleep(&pause, NULL);
+	while ((out->inside || out->walking) && ++pauses < RUN_PAUSES && ran &&
+	       run_time(out->process) - ran < RUN_NS);
 	return true;
 }
 

@@ -467,7 +467,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 		return GT_ENOMEM;
 	looker->out = out;
 	looker->all = threads;
-	out->inside = out->state.called_out != 0;
+	out->inside = false;
 	out->walking = out->state.walking != 0;
 	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
@@ -480,7 +480,8 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 		error = look_at_stacks(looker, threads);
 	if (!error && !out->quiet)
 		error = look_for_quiet(looker, left);
-	out->inside = out->inside || looker->frames;
+	/* A call that we have made comes back to us; but it takes no slot any more. */
+	out->inside = out->inside || looker->frames || out->state.called_out != 0;
 	*clean = out->quiet;
 	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
