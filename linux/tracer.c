@@ -420,10 +420,15 @@ static int open_pipes(struct gt_kernel_tracer *tracer, struct gt_message *messag
 int gt_kernel_tracer_create(const struct gt_kernel_options *options, struct gt_kernel_tracer **out,
 			    struct gt_message *message)
 {
-	struct gt_kernel_tracer *tracer = calloc(1, sizeof(*tracer));
-	int error = tracer != NULL ? find_tracefs(message) : GT_ENOMEM;
+	struct gt_kernel_tracer *tracer;
+	int error;
 
 	*out = NULL;
+	if (options->size < sizeof(*options))
+		return gt_fail(message, GT_EINVAL,
+			       "the options of the kernel's tracer are too short");
+	tracer = calloc(1, sizeof(*tracer));
+	error = tracer != NULL ? find_tracefs(message) : GT_ENOMEM;
 	if (error == 0) {
 		gt_kernel_clean_up();
 		error = make_instance(tracer, message);

@@ -35,7 +35,7 @@ struct gt_kernel_setting {
 };
 
 struct gt_kernel_options {
-	size_t size; /* sizeof(struct gt_kernel_options): room to grow */
+	size_t size; /* sizeof(struct gt_kernel_options), or more: room to grow */
 	enum gt_kernel_what what;
 	/* SYSTEM:EVENT, SYSTEM, EVENT; NULL-terminated. NULL or none: context switches and wake-ups,
 	 * and, where no functions are recorded, system calls. */
@@ -56,7 +56,7 @@ bool gt_kernel_has_event(const char *word);
 /*
  * Sets up, and does not switch on. GT_ENOENT: there is no tracefs; GT_EPERM: not permitted;
  * GT_EBUSY: somebody else uses the kernel's tracer; GT_ENOTSUP: the kernel has no such tracer, or
- * refuses it; GT_EINVAL: no such event or function; GT_EIO.
+ * refuses it; GT_EINVAL: no such event or function, or options of an older size; GT_EIO.
  */
 int gt_kernel_tracer_create(const struct gt_kernel_options *options,
 			    struct gt_kernel_tracer **tracer, struct gt_message *message);

@@ -501,8 +501,11 @@ int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse_ou
 {
 	pthread_condattr_t monotonic;
 	struct gt_fuse *fuse;
-	int error = check_directory(options->directory, message);
+	int error;
 
+	if (options->size < sizeof(*options))
+		return gt_fail(message, GT_EINVAL, "the options of the mount are too short");
+	error = check_directory(options->directory, message);
 	if (error == 0)
 		error = check_device(message);
 	if (error != 0)

@@ -19,7 +19,7 @@
 struct gt_fuse;
 
 struct gt_fuse_options {
-	size_t size;	       /* sizeof(struct gt_fuse_options): room to grow */
+	size_t size;	       /* sizeof(struct gt_fuse_options), or more: room to grow */
 	const char *directory; /* to mount on; exists */
 	bool allow_other;      /* other users may look in, as the files' modes say */
 	/* As tracefs's mount options: owners of all files, mode of the root (else 0700). */
@@ -32,8 +32,8 @@ struct gt_fuse_options {
 /*
  * Mounts, before anything is traced, so that errors come early. Processes that use the directory wait
  * until gt_fuse_start. GT_ENOENT: no such directory; GT_ENOTSUP: this machine has no /dev/fuse; GT_EPERM;
- * GT_EBUSY: the mount of a graftrace that was killed is still there; GT_EINVAL: not a directory; GT_EIO;
- * GT_ENOMEM.
+ * GT_EBUSY: the mount of a graftrace that was killed is still there; GT_EINVAL: not a directory, or options of an
+ * older size; GT_EIO; GT_ENOMEM.
  */
 int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse,
 		 struct gt_message *message);

@@ -309,8 +309,9 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 	struct gt_session *session;
 	int error;
 
-	if (options->size < sizeof(*options) ||
-	    (!options->pid_count && (options->argv == NULL || options->argv[0] == NULL)))
+	if (options->size < sizeof(*options))
+		return gt_fail(message, GT_EINVAL, "the options of the session are too short");
+	if (!options->pid_count && (options->argv == NULL || options->argv[0] == NULL))
 		return gt_fail(message, GT_EINVAL, "no program to run");
 	session = calloc(1, sizeof(*session));
 	if (session == NULL)

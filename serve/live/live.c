@@ -123,12 +123,16 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
 		   struct gt_live **live_out, struct gt_message *message)
 {
-	struct gt_live *live = make(session, gt_session_target(session), &operations,
-				    options->program != NULL ? options->program : "");
-	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
-					       options->graph_notrace, options->events };
+	struct gt_live *live;
 	void *functions = NULL;
 
+	if (options->size < sizeof(*options))
+		return gt_fail(message, GT_EINVAL,
+			       "the options of the control files are too short");
+	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
+					       options->graph_notrace, options->events };
+	live = make(session, gt_session_target(session), &operations,
+		    options->program != NULL ? options->program : "");
 	if (live == NULL)
 		return no_memory(message);
 	gt_session_keep_writers(session);

@@ -18,7 +18,7 @@ struct gt_live;
 
 /* Options that the session was started with and cannot be asked for. */
 struct gt_live_options {
-	size_t size;	     /* sizeof(struct gt_live_options): room to grow */
+	size_t size;	     /* sizeof(struct gt_live_options), or more: room to grow */
 	const char *program; /* path of the program's own object: its functions have no [object] */
 	enum graftrace_tracer tracer;
 	enum graftrace_arena_mode mode;
@@ -40,8 +40,8 @@ struct gt_live_options {
 };
 
 /* Makes the control files of a session, which must outlive them. The options are copied. Its writers keep
- * their numbers from now on (gt_session_keep_writers). No thread is started. GT_ENOMEM; *live is not set
- * then. */
+ * their numbers from now on (gt_session_keep_writers). No thread is started. GT_ENOMEM; GT_EINVAL: options
+ * of an older size; *live is not set then. */
 int gt_live_create(struct gt_session *session, const struct gt_live_options *options,
 		   struct gt_live **live, struct gt_message *message);
 

@@ -168,6 +168,7 @@ static int set_up(void **state)
 					   .buffer_bytes = 1 << 20,
 					   .max_graph_depth = 4,
 					   .filter = filter };
+	struct gt_live_options older = options;
 
 	(void)state;
 	memset(&session, 0, sizeof(session));
@@ -183,7 +184,9 @@ static int set_up(void **state)
 		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
 		.cpu_count = 1,
 	};
-	return gt_live_create(&session, &options, &live, &message);
+	older.size--;
+	return gt_live_create(&session, &older, &live, &message) != GT_EINVAL ||
+	       gt_live_create(&session, &options, &live, &message);
 }
 
 static int tear_down(void **state)
