@@ -170,6 +170,7 @@ void engine_start(const struct engine_options *options)
 	page->exit_slow = (uint64_t)image + header->exit_slow;
 	page->hook_slow = (uint64_t)image + header->hook_slow;
 	page->state = (uint64_t)state;
+	page->journal = (uint64_t)region + REGION_BYTES / 2; /* without entries */
 
 	state->arena = (uint64_t)arena;
 	state->image = (uint64_t)image;
@@ -235,6 +236,7 @@ uint32_t engine_patch(void *function, enum engine_kind kind)
 	memcpy(stub + 22, &pushed, 4);
 	put_jump(stub + 26, 0xe9, hot + header->exit);
 	stub[31] = 0xcc;
+	((struct graftrace_region *)region)->journal_mains = number;
 
 	uint64_t page = (uint64_t)code & ~4095ul;
 	if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
