@@ -382,7 +382,7 @@ SANDBOXED = r"""
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-static volatile int ends;
+static volatile int begun, ends;
 __attribute__((noinline)) long leaf(long n)
 {
 	__asm__ volatile("" : "+r"(n));
@@ -391,6 +391,7 @@ __attribute__((noinline)) long leaf(long n)
 static void *works(void *argument)
 {
 	struct timespec pause = { 0, 100000 };
+	__atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
 	while (!ends) {
 		for (long i = 0; i < 100; i++)
 			leaf(i);
@@ -412,6 +413,8 @@ int main(int argc, char **argv)
 	pthread_t threads[3];
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, works, NULL);
+	while (begun < 3) /* a thread that begins makes calls that the filter forbids */
+		usleep(100);
 	usleep((unsigned)atoi(argv[argc - 1]) * 1000);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
