@@ -31,7 +31,8 @@ class Served:
             connection.request(method, path if path.startswith("/") else "/ftrace/" + path, body,
                                headers or {})
             answer = connection.getresponse()
-            return answer.status, answer.read().decode(), dict(answer.getheaders())
+            # a thread's name may be any bytes, as on Linux
+            return answer.status, answer.read().decode(errors="backslashreplace"), dict(answer.getheaders())
         finally:
             connection.close()
 
