@@ -29,7 +29,8 @@
  * where others want the processors, too, the threads have to get their turn. */
 #define PAUSE_NS      1000000ull
 #define PAUSE_DOUBLES 3
-/* Who was seen inside has to run meanwhile, or the next round sees the same: so long it is waited for that. */
+/* Who was seen inside, or unwinding, has to run meanwhile, or the next round sees the same: so long it is waited
+ * for that. */
 #define RUN_NS	   300000ull
 #define RUN_PAUSES 6
 /* Before these, the time that is allowed is so much longer: whoever is inside has hardly run. */
@@ -476,7 +477,7 @@ static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t l
 	pause = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 	do
 		nanosleep(&pause, NULL);
-	while ((out->inside || out->walking) && ++pauses < RUN_PAUSES && ran &&
+	while ((out->inside || out->left.count) && ++pauses < RUN_PAUSES && ran &&
 	       run_time(out->process) - ran < RUN_NS);
 	return true;
 }
