@@ -30,7 +30,7 @@
 #define PAUSE_NS      1000000ull
 #define PAUSE_DOUBLES 3
 /* Who was seen inside, or unwinding, has to run meanwhile, or the next round sees the same: so long it is waited
- * for that. */
+ * for that, unless the process rests. */
 #define RUN_NS	   300000ull
 #define RUN_PAUSES 6
 /* Before these, the time that is allowed is so much longer: whoever is inside has hardly run. */
@@ -410,6 +410,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		error = put_back(out, &threads, &clean, message);
 	if (!error && !walked)
 		error = undo_hooks(out, &threads, clean);
+	out->clean = clean;
 	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);
@@ -462,7 +463,7 @@ static uint64_t run_time(const struct gt_process *process)
 }
 
 /* Until the next round; false: it takes too long. */
-static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t limit_ms)
+static bool pause_for(struct gt_detach *out, uint64_t begun_ms, uint64_t limit_ms)
 {
 	uint32_t doubles = out->rounds - 1 < PAUSE_DOUBLES ? out->rounds - 1 : PAUSE_DOUBLES;
 	uint64_t ns = PAUSE_NS << doubles, passed = gt_monotonic_ms() - begun_ms;
@@ -477,8 +478,9 @@ static bool pause_for(const struct gt_detach *out, uint64_t begun_ms, uint64_t l
 	pause = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 	do
 		nanosleep(&pause, NULL);
-	while ((out->inside || out->left.count) && ++pauses < RUN_PAUSES && ran &&
+	while ((out->inside || !out->clean) && out->runs && ++pauses < RUN_PAUSES &&
 	       run_time(out->process) - ran < RUN_NS);
+	out->runs = out->runs || run_time(out->process) - ran >= RUN_NS;
 	return true;
 }
 

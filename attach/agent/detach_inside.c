@@ -70,6 +70,36 @@ static bool is_wanted(const void *data, uint64_t address)
 	       gt_detach_is_unwinder(((const struct looker *)data)->out, address);
 }
 
+/* Of the floating point state in a signal's frame (asm/sigcontext.h): what the kernel looks for before it restores it. */
+#define HAS_XSTATE 1ull /* in uc_flags */
+#define MAGIC_AT   464
+#define MAGIC	   0x46505853u
+#define MAGIC_END  0x46505845u
+
+/* Whether a frame on the stack that it leads to has been written over since: its end is not there any more. */
+static bool is_damaged(const struct gt_detach *out, const struct gt_frame_place *saved)
+{
+	struct {
+		uint32_t magic;
+		uint32_t bytes;
+		uint64_t features;
+		uint32_t state_bytes;
+	} state = { 0 };
+	const uint64_t context = saved->rip_at - SAVED_RIP;
+	uint64_t flags = 0, at = 0;
+	uint32_t end = 0;
+
+	gt_process_read(out->process, context, &flags, sizeof(flags));
+	gt_process_read(out->process, context + offsetof(ucontext_t, uc_mcontext.fpregs), &at,
+			sizeof(at));
+	if (!(flags & HAS_XSTATE) || at < saved->rip_at || at >= saved->rsp ||
+	    gt_process_read(out->process, at + MAGIC_AT, &state, sizeof(state)))
+		return false;
+	return state.magic != MAGIC || state.state_bytes >= saved->rsp - at ||
+	       gt_process_read(out->process, at + state.state_bytes, &end, sizeof(end)) ||
+	       end != MAGIC_END;
+}
+
 static int note_frame(void *data, const struct gt_frame_place *frame)
 {
 	struct looker *looker = data;
@@ -79,6 +109,8 @@ static int note_frame(void *data, const struct gt_frame_place *frame)
 		looker->interrupted = true;
 		return 0;
 	}
+	if (is_damaged(looker->out, frame)) /* left over in room that a call has not filled */
+		return 0;
 	place = old_place(looker->out, frame->rip);
 	if (place)
 		return gt_process_write(looker->out->process, frame->rip_at, &place, sizeof(place));
@@ -320,36 +352,6 @@ static bool is_of_ended_thread(const struct gt_detach *out, const struct gt_map 
 				       tid <= 0 && is_on_stack_of(out, self, address);
 	}
 	return false;
-}
-
-/* Of the floating point state in a signal's frame (asm/sigcontext.h): what the kernel looks for before it restores it. */
-#define HAS_XSTATE 1ull /* in uc_flags */
-#define MAGIC_AT   464
-#define MAGIC	   0x46505853u
-#define MAGIC_END  0x46505845u
-
-/* Whether a frame on the stack that it leads to has been written over since: its end is not there any more. */
-static bool is_damaged(const struct gt_detach *out, const struct gt_frame_place *saved)
-{
-	struct {
-		uint32_t magic;
-		uint32_t bytes;
-		uint64_t features;
-		uint32_t state_bytes;
-	} state = { 0 };
-	const uint64_t context = saved->rip_at - SAVED_RIP;
-	uint64_t flags = 0, at = 0;
-	uint32_t end = 0;
-
-	gt_process_read(out->process, context, &flags, sizeof(flags));
-	gt_process_read(out->process, context + offsetof(ucontext_t, uc_mcontext.fpregs), &at,
-			sizeof(at));
-	if (!(flags & HAS_XSTATE) || at < saved->rip_at || at >= saved->rsp ||
-	    gt_process_read(out->process, at + MAGIC_AT, &state, sizeof(state)))
-		return false;
-	return state.magic != MAGIC || state.state_bytes >= saved->rsp - at ||
-	       gt_process_read(out->process, at + state.state_bytes, &end, sizeof(end)) ||
-	       end != MAGIC_END;
 }
 
 /*

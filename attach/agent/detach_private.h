@@ -85,6 +85,8 @@ struct gt_detach {
 	bool inside;	  /* someone stands in our code */
 	bool outside;	  /* all threads were seen outside of it in the same round */
 	bool looked;	  /* … after which `places` were looked for */
+	bool clean;	  /* nobody holds an address of ours, as the last round has seen it */
+	bool runs;	  /* the process has run between two rounds */
 	/* Where contexts that no thread runs may be saved. */
 	struct gt_suspended_places places;
 };
