@@ -15,6 +15,7 @@
 #define GRANULES_MOST  (1u << 22)
 #define WRITES_AT_ONCE 512u
 #define GRANULE_PAGES  (GT_DETACH_GRANULE / GT_DETACH_PAGE)
+#define KEY_OF_0       2 /* of a granule: struct graftrace_granule */
 
 static int by_key(const void *left, const void *right)
 {
@@ -40,7 +41,8 @@ int gt_detach_read_granules(struct gt_detach *out)
 	if (gt_process_read(out->process, out->state.mirror_table, table, size * sizeof(*table)))
 		size = 0;
 	for (uint64_t i = 0; i < size; i++)
-		if (table[i].key > 1 && table[i].key < GT_DETACH_HIGHEST >> GRAFTRACE_GRANULE_SHIFT)
+		if (table[i].key >= KEY_OF_0 &&
+		    table[i].key - KEY_OF_0 < GT_DETACH_HIGHEST >> GRAFTRACE_GRANULE_SHIFT)
 			table[count++] = (struct graftrace_granule){
 				table[i].key, i | (table[i].uses & GRAFTRACE_GRANULE_TAKEN)
 			};
@@ -53,7 +55,7 @@ int gt_detach_read_granules(struct gt_detach *out)
 
 uint64_t gt_detach_stack_of(const struct graftrace_granule *granule)
 {
-	return (granule->key - 2) << GRAFTRACE_GRANULE_SHIFT;
+	return (granule->key - KEY_OF_0) << GRAFTRACE_GRANULE_SHIFT;
 }
 
 /* Small writes that go together. */
