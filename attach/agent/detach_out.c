@@ -123,7 +123,7 @@ static int unmap_regions(struct gt_detach *out, struct gt_remote *remote)
 
 static bool is_arena(const struct gt_map *map)
 {
-	return map->shared && strncmp(map->path, GT_DETACH_ARENA, sizeof(GT_DETACH_ARENA) - 1) == 0;
+	return map->shared && strcmp(map->path, GT_DETACH_ARENA) == 0;
 }
 
 /* However many there are: each was made by a graftrace. */
@@ -170,7 +170,7 @@ static int close_descriptors(struct gt_detach *out, struct gt_remote *remote)
 		if (bytes <= 0)
 			continue;
 		link[bytes] = 0;
-		if (strncmp(link, GT_DETACH_ARENA, sizeof(GT_DETACH_ARENA) - 1) == 0)
+		if (strcmp(link, GT_DETACH_ARENA) == 0)
 			error = call(remote, SYS_close, strtoull(entry->d_name, NULL, 10), 0, 0, 0);
 	}
 	if (descriptors != NULL)

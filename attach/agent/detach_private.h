@@ -17,7 +17,7 @@
 #define GT_DETACH_GRANULE   (1ull << GRAFTRACE_GRANULE_SHIFT)
 #define GT_DETACH_MIRROR    (1ull << GRAFTRACE_MIRROR_BIT) /* of a granule */
 #define GT_DETACH_HIGHEST   (1ull << 47)
-#define GT_DETACH_ARENA	    "/memfd:graftrace"
+#define GT_DETACH_ARENA	    "/memfd:graftrace (deleted)"
 #define GT_DETACH_UNWINDERS (GRAFTRACE_AGENT_UNWINDERS + 8)
 /* So much of a stack is looked at, from the red zone on (compilers use 128 bytes). */
 #define GT_DETACH_RED_ZONE    128u
