@@ -367,7 +367,8 @@ static int put_back(struct gt_detach *out, const struct gt_stopped_threads *thre
 }
 
 /* No slot leads to us any more: there is nothing that a walk would have to keep quiet about. Those
- * that have begun in the hook need the lookups for the agent's own frames. */
+ * that have begun in the hook need the lookups for the agent's own frames, as do all that the agent has called: they
+ * may throw. */
 static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *threads, bool clean)
 {
 	int error = 0;
@@ -377,7 +378,7 @@ static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *th
 	if (out->quiet && !out->walks_gone) {
 		error = undo_code(out, threads, KEEP_LOOKUPS);
 		out->walks_gone = true;
-	} else if (clean && !out->walking && !out->lookups_gone) {
+	} else if (clean && !out->walking && !out->state.called_out && !out->lookups_gone) {
 		error = undo_code(out, threads, KEEP_NOTHING);
 		out->lookups_gone = true;
 	}
