@@ -317,25 +317,30 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 #define BLOCK_WORDS 512u
 #define BLOCK_NOTES (0x700u / 8)
 
-/* The block notes where the thread's stack begins and its size: whether the address lies there. */
-static bool is_on_stack_of(const struct gt_detach *out, uint64_t block, uint64_t address)
+/* Where the stack of the thread begins and how large it is, as its block notes it, and whether it does: the initial
+ * thread's has no such note. */
+static bool stack_of_block(const struct gt_detach *out, uint64_t block, uint64_t *start,
+			   uint64_t *bytes)
 {
 	uint64_t words[BLOCK_NOTES];
 
 	if (gt_process_read(out->process, block, words, sizeof(words)))
 		return false;
-	for (size_t i = 0; i + 1 < BLOCK_NOTES; i++)
-		if (words[i] >= 65536 && words[i] + words[i + 1] - block < 16384 &&
-		    words[i] < block && address - words[i] < words[i + 1])
+	for (size_t i = 0; i + 1 < BLOCK_NOTES; i++) {
+		*start = words[i];
+		*bytes = words[i + 1];
+		if (*start >= 65536 && *start < block && *start + *bytes - block < 16384)
 			return true;
+	}
 	return false;
 }
 
-/* The C library keeps stacks of threads that have ended: with the block of the thread above. */
+/* The C library keeps stacks of threads that have ended: with the block of the thread above, and what guards the stack
+ * below. Memory that the program has made a stack of is its own again, whatever is left above. */
 static bool is_of_ended_thread(const struct gt_detach *out, const struct gt_map *stack,
 			       uint64_t address)
 {
-	uint64_t words[BLOCK_WORDS], self;
+	uint64_t words[BLOCK_WORDS], self, start, bytes;
 	int32_t tid = 1;
 
 	for (uint64_t at = address & ~7ull; at + sizeof(words) <= stack->end; at += sizeof(words)) {
@@ -349,9 +354,21 @@ static bool is_of_ended_thread(const struct gt_detach *out, const struct gt_map 
 			    self == words[i])
 				return gt_process_read(out->process, self + BLOCK_TID, &tid,
 						       sizeof(tid)) == 0 &&
-				       tid <= 0 && is_on_stack_of(out, self, address);
+				       tid <= 0 && stack_of_block(out, self, &start, &bytes) &&
+				       start < stack->start && address - start < bytes;
 	}
 	return false;
+}
+
+/* Whether the thread runs on its own stack, and the address is there. In one mapping there may be others. */
+static bool is_on_own_stack(const struct gt_detach *out, pid_t tid,
+			    const struct user_regs_struct *registers, uint64_t address)
+{
+	uint64_t start, bytes;
+
+	return gt_world_is_own_stack(out->process, &out->maps, tid, registers, address) &&
+	       (!stack_of_block(out, registers->fs_base, &start, &bytes) ||
+		(address - start < bytes && registers->rsp - start < bytes));
 }
 
 /*
@@ -389,8 +406,7 @@ static bool is_left_over(const struct looker *looker, const struct gt_frame_plac
 			on_alternate = false;
 		if (registers.rsp < stack->start || registers.rsp >= stack->end)
 			continue;
-		if (gt_world_is_own_stack(out->process, &out->maps, looker->all->tids[i],
-					  &registers, saved->rsp) ||
+		if (is_on_own_stack(out, looker->all->tids[i], &registers, saved->rsp) ||
 		    (is_frame && saved->rip_at < registers.rsp && saved->rsp >= registers.rsp))
 			return true;
 	}

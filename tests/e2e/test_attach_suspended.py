@@ -78,11 +78,11 @@ __asm__(".text\n.p2align 4\n.globl switch_to\n.type switch_to, @function\nswitch
 	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size switch_to, . - switch_to\n");
 static void *own, *other;
 static volatile long rounds;
-static volatile int runs_other;
+static volatile int runs_other, works;
 static void on_tick(int number, siginfo_t *info, void *context)
 {
 	(void)number, (void)info;
-	if (runs_other && !caught && is_elsewhere(context)) {
+	if (runs_other && works && !caught && is_elsewhere(context)) {
 		caught = 1;
 		runs_other = 0;
 		switch_to(&other, own);
@@ -97,6 +97,7 @@ static void work(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGALRM);
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &set, NULL, 8);
+	works = 1;
 	for (;;) {
 		for (long n = 0; n < 1000; n++)
 			if (calls(n) != 9 * n + 12)
@@ -104,25 +105,25 @@ static void work(void)
 		rounds++;
 	}
 }
+static char *memory; /* of stacks: a mapping */
+#define BYTES	(1 << 20)
+#define TOP	(1 << 17) /* of it: the thread's */
 static void *ends(void *argument)
 {
 	return argument;
 }
-/* The block of a thread that has ended stands above, in the same mapping. */
-static void end_a_thread_on(void *stack)
+static void run_on(char *stack, size_t bytes, void *(*function)(void *))
 {
 	pthread_attr_t how;
 	pthread_t some;
 	pthread_attr_init(&how);
-	if (pthread_attr_setstack(&how, stack, 1 << 17) || pthread_create(&some, &how, ends, NULL) ||
+	if (pthread_attr_setstack(&how, stack, bytes) || pthread_create(&some, &how, function, NULL) ||
 	    pthread_join(some, NULL))
 		abort();
 }
-int main(void)
+static void *switches(void *argument)
 {
-	char *stack = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void **top = (void **)(stack + (1 << 20) - (1 << 17) - 256);
-	end_a_thread_on(stack + (1 << 20) - (1 << 17));
+	void **top = (void **)(memory + BYTES - (WHERE == 2 ? 8192 : TOP) - 256);
 	top[0] = (void *)work;
 	other = top - 6;
 	handle(on_tick, 0);
@@ -138,14 +139,27 @@ int main(void)
 	switch_to(&own, other);
 	puts(rounds || calls(1) == 21 ? "right" : "wrong");
 	pause();
+	return argument;
+}
+int main(void)
+{
+	memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (WHERE == 0) /* below the block of a thread that has ended */
+		run_on(memory + BYTES - TOP, TOP, ends);
+	if (WHERE == 2) /* where that thread's stack was */
+		run_on(memory, BYTES, ends);
+	if (WHERE == 1) /* below the stack of the thread that runs */
+		run_on(memory + BYTES - TOP, TOP, switches);
+	switches(NULL);
 }
 """
 
 
+@pytest.mark.parametrize("where", range(3), ids=["below_ended", "below", "on_ended"])
 @pytest.mark.parametrize("how", [[], ["-p", "function"], ["--probe", "leaf"]], ids=["graph", "function", "probe"])
-def test_a_coroutine_that_waits_inside_comes_out_before_its_code_goes(graftrace, compile, how):
+def test_a_coroutine_that_waits_inside_comes_out_before_its_code_goes(graftrace, compile, how, where):
     """It switches by code of its own, and each stop sees the thread on its own stack."""
-    with Running(compile(SUSPENDED, "-O1", "-no-pie", "-pthread")) as target:
+    with Running(compile(SUSPENDED, "-O1", "-no-pie", "-pthread", f"-DWHERE={where}")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), *how, "--for", "2s")
         assert target.line() == "inside"
         text = tracer.communicate(timeout=60)[1]
