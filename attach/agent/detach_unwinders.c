@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
 #include "attach/agent/unwinders.h"
+#include "attach/agent/world.h"
 #include "attach/process/pages.h"
 
 #include <stdlib.h>
@@ -24,6 +25,8 @@
 
 /* An unwinder's notes are this near to return addresses into it. */
 #define NEAR_WORDS GT_DETACH_NEAR_WORDS
+/* A personality routine's frames, which an unwinder has called, are no larger. */
+#define CALLED_WORDS 32u
 /* Where who will resume an exception has its address: so far above the stack pointer. */
 #define SCAN_BYTES   (1u << 20)
 #define READ_AT_ONCE 256u
@@ -149,32 +152,42 @@ static int leave_held(struct gt_detach *out, const uint64_t *words, const bool *
 	return error;
 }
 
+/* Which words stand near a return address into an unwinder, the first also if the thread is in one. Whether any does. */
+static bool mark_near(const struct gt_detach *out, const struct user_regs_struct *registers,
+		      const uint64_t *words, size_t count, bool *near)
+{
+	bool found = gt_detach_is_unwinder(out, registers->rip);
+	size_t marked = 0; /* up to here */
+
+	memset(near, 0, count);
+	for (; found && marked < count && marked < NEAR_WORDS; marked++)
+		near[marked] = true;
+	for (size_t i = 0; i < count; i++) {
+		if (!gt_detach_is_unwinder(out, words[i]))
+			continue;
+		found = true;
+		if (i > NEAR_WORDS && marked < i - NEAR_WORDS)
+			marked = i - NEAR_WORDS;
+		for (; marked < count && marked <= i + NEAR_WORDS; marked++)
+			near[marked] = true;
+	}
+	return found;
+}
+
 static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, bool *near)
 {
 	struct user_regs_struct registers;
 	uint64_t at = 0;
-	size_t count, k;
-	bool found;
+	size_t count;
 	int error = gt_thread_registers(tid, &registers);
 
 	if (error || gt_detach_only_waits(out, &registers))
 		return error == GT_EGONE ? 0 : error;
 	count = gt_detach_read_stack(out, &registers, words, &at);
-	memset(near, 0, count);
-	found = gt_detach_is_unwinder(out, registers.rip);
-	for (size_t i = 0; found && i < count && i < NEAR_WORDS; i++)
-		near[i] = true;
-	for (size_t i = 0; i < count; i++) {
-		if (!gt_detach_is_unwinder(out, words[i]))
-			continue;
-		found = true;
-		k = i > NEAR_WORDS ? i - NEAR_WORDS : 0;
-		for (; k < count && k <= i + NEAR_WORDS; k++)
-			near[k] = true;
-	}
-	return found ? leave_held(out, words, near, count, at, registers.rsp,
-				  (const uint64_t *)&registers)
-		     : 0;
+	return mark_near(out, &registers, words, count, near)
+		       ? leave_held(out, words, near, count, at, registers.rsp,
+				    (const uint64_t *)&registers)
+		       : 0;
 }
 
 int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads)
@@ -193,37 +206,33 @@ int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_t
 	return error;
 }
 
-/* Letters, up to a number in the last bytes (which come first in memory): "MOZ\0RUST", "LUAJIT2" and a code. */
+/* A text that begins in the highest byte, where a string of fewer than 8 letters has its end: "GNUC", "CLNG", "MOZ", "LUAJ"
+ * and the like are the makers, then letters or small numbers say more: "C++", "RUST", "IT2" and a code. */
 static bool is_class(uint64_t class)
 {
-	unsigned letters = 0;
+	for (unsigned i = 0; i < 8; i++, class <<= 8) {
+		const unsigned byte = (unsigned)(class >> 56);
 
-	for (unsigned i = 0; i < 8; i++, class >>= 8) {
-		const unsigned byte = class & 0xff;
-
-		if (byte >= ' ' && byte < 127)
-			letters++;
-		else if (byte > 15)
+		if (i < 3 ? (byte < 'A' || byte > 'Z') : (byte > 15 && byte < ' ') || byte > '~')
 			return false;
 	}
-	return letters >= 4;
+	return true;
 }
 
-/* Whether it can be an exception, and no other memory of the program that has an address in that frame: unwinding:
- * who has its address is in an unwinder. */
-static bool is_exception(const struct gt_detach *out, const struct exception *exception,
-			 bool unwinding)
+/* Whether it can be an exception, and no other memory of the program that has an address in that frame. near: who has
+ * its address is an unwinder, which is given those of other makes, too. */
+static bool is_exception(const struct gt_detach *out, const struct exception *exception, bool near)
 {
 	const struct gt_map *cleanup = gt_maps_find(&out->maps, exception->cleanup);
 
 	return !exception->private_1 && has(&out->restored, exception->private_2 - 16) &&
 	       (exception->cleanup == 0 || (cleanup != NULL && cleanup->executable)) &&
-	       (is_class(exception->class) ||
-		(unwinding && !exception->class && !exception->cleanup));
+	       (near || is_class(exception->class));
 }
 
 /* Those of `count` addresses that are exceptions which a restored slot's stub was noted in. */
-static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t count, bool unwinding)
+static int fix_these(struct gt_detach *out, const uint64_t *addresses, const bool *near,
+		     size_t count)
 {
 	struct exception exceptions[READ_AT_ONCE];
 	struct iovec local[READ_AT_ONCE], remote[READ_AT_ONCE];
@@ -244,7 +253,7 @@ static int fix_these(struct gt_detach *out, const uint64_t *addresses, size_t co
 		for (size_t i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
 			uint64_t frame = exceptions[i].private_2;
 
-			if (!is_exception(out, &exceptions[i], unwinding))
+			if (!is_exception(out, &exceptions[i], near[i]))
 				continue;
 			frame -= 8;
 			error = gt_process_write(
@@ -271,10 +280,11 @@ static bool is_there(int pagemap, uint64_t address, struct page *page)
 }
 
 /* An exception is memory of the C++ library: aligned, writable, there, on no stack of this thread. */
-static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, size_t count,
-		const struct gt_map *stack, bool unwinding)
+static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, const bool *near,
+		size_t count, const struct gt_map *stack)
 {
 	uint64_t found[READ_AT_ONCE];
+	bool found_near[READ_AT_ONCE];
 	struct page page = { 0 };
 	const struct gt_map *map = NULL;
 	size_t used = 0;
@@ -292,35 +302,52 @@ static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, size_
 		if (!is_there(pagemap, word, &page) ||
 		    !is_there(pagemap, word + sizeof(struct exception) - 1, &page))
 			continue;
+		found_near[used] = near[i];
 		found[used++] = word;
 		if (used < READ_AT_ONCE)
 			continue;
-		error = fix_these(out, found, used, unwinding);
+		error = fix_these(out, found, found_near, used);
 		used = 0;
 	}
-	return error ? error : fix_these(out, found, used, unwinding);
+	return error ? error : fix_these(out, found, found_near, used);
 }
 
+static bool is_any(const void *data, uint64_t address)
+{
+	(void)data, (void)address;
+	return true;
+}
+
+static int end_at_first(void *data, const struct gt_frame_place *frame)
+{
+	(void)data, (void)frame;
+	return 1;
+}
+
+/* Whether it is in an unwinder now, in what that has called, or in a signal's handler, maybe on top of it. Farther up
+ * there may be old words. */
 static bool is_unwinding(const struct gt_detach *out, const struct user_regs_struct *registers,
 			 const uint64_t *words, size_t count)
 {
-	bool found = gt_detach_is_unwinder(out, registers->rip);
-
-	for (size_t i = 0; !found && i < count && i < NEAR_WORDS; i++)
-		found = gt_detach_is_unwinder(out, words[i]);
-	return found;
+	for (size_t i = 0; i < count && i < CALLED_WORDS; i++)
+		if (gt_detach_is_unwinder(out, words[i]))
+			return true;
+	return gt_detach_is_unwinder(out, registers->rip) ||
+	       gt_world_thread_frames(out->process, &out->maps, registers, is_any, end_at_first,
+				      NULL) == 1;
 }
 
 /* Those that a thread has the address of, in a register or on its stack up to `last`, the outermost slot that came
- * back. words: SCAN_BYTES of memory. */
+ * back. words, near: room for SCAN_BYTES / 8. */
 static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t last,
-			 uint64_t *words)
+			 uint64_t *words, bool *near)
 {
+	bool general_near[GENERAL];
+
 	struct user_regs_struct registers;
 	const struct gt_map *stack;
 	uint64_t low, end;
 	size_t count = 0;
-	bool unwinding;
 	int error;
 
 	if (gt_thread_registers(tid, &registers))
@@ -333,28 +360,34 @@ static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t
 		if (gt_process_read(out->process, low, words, count * 8))
 			count = 0;
 	}
-	unwinding = is_unwinding(out, &registers, words, count);
-	error = scan(out, pagemap, (const uint64_t *)&registers, GENERAL, NULL, unwinding);
-	return error ? error : scan(out, pagemap, words, count, stack, unwinding);
+	if (mark_near(out, &registers, words, count, near) &&
+	    !is_unwinding(out, &registers, words, count))
+		memset(near, 0, count);
+	memset(general_near, gt_detach_is_unwinder(out, registers.rip), sizeof(general_near));
+	error = scan(out, pagemap, (const uint64_t *)&registers, general_near, GENERAL, NULL);
+	return error ? error : scan(out, pagemap, words, near, count, stack);
 }
 
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	uint64_t *words, last;
 	int error = 0, pagemap;
+	bool *near;
 
 	if (!out->restored.count)
 		return 0;
 	qsort(out->restored.at, out->restored.count, sizeof(*out->restored.at), by_value);
 	last = out->restored.at[out->restored.count - 1];
 	words = malloc(SCAN_BYTES);
-	if (words == NULL)
-		return GT_ENOMEM;
+	near = malloc(SCAN_BYTES / 8);
+	if (words == NULL || near == NULL)
+		error = GT_ENOMEM;
 	pagemap = gt_pages_open(out->process->pid);
 	for (size_t i = 0; !error && i < threads->count; i++)
-		error = fix_of_thread(out, pagemap, threads->tids[i], last, words);
+		error = fix_of_thread(out, pagemap, threads->tids[i], last, words, near);
 	if (pagemap >= 0)
 		close(pagemap);
+	free(near);
 	free(words);
 	out->restored.count = 0;
 	return error;

@@ -3,6 +3,7 @@
 
 import random
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -235,8 +236,8 @@ KEEPS_POINTER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 struct object {
-	void *first;
-	void *second;
+	char name[8];
+	void (*run)(void);
 	void *next;
 	char *within;
 };
@@ -255,7 +256,7 @@ int main(void)
 {
 	struct object *object = aligned_alloc(16, sizeof *object);
 	char line[20];
-	*object = (struct object){ 0 };
+	*object = (struct object){ NAME, RUN, NULL, NULL };
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	puts("ready");
 	while (fgets(line, sizeof line, stdin))
@@ -265,10 +266,14 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("text", [KEEPS_WORDS, KEEPS_POINTER], ids=["words", "pointer"])
+@pytest.mark.parametrize("text, more", [
+    (KEEPS_WORDS, []),
+    (KEEPS_POINTER, ['-DNAME=""', "-DRUN=NULL"]),
+    (KEEPS_POINTER, ['-DNAME="resize"', "-DRUN=abort"]),
+], ids=["words", "zeros", "job"])
 @pytest.mark.parametrize("killed", [False, True], ids=["left", "killed"])
-def test_the_programs_own_words_on_a_stack_stay(graftrace, compile, text, killed):
-    flags = ["-O1", "-fno-stack-protector", "-fno-omit-frame-pointer"]
+def test_the_programs_own_words_on_a_stack_stay(graftrace, compile, text, more, killed):
+    flags = ["-O1", "-fno-stack-protector", "-fno-omit-frame-pointer", *more]
     with Running(compile(text, *flags)) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("keep") == "kept"
@@ -280,6 +285,113 @@ def test_the_programs_own_words_on_a_stack_stay(graftrace, compile, text, killed
             end_recording(tracer)
         assert is_clean(target.pid)
         assert target("look") == "0 changed"
+
+
+# Two calls are open; it has memory whose name begins as ours does.
+TWO_CALLS = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static volatile int sum;
+__attribute__((noinline)) int inner(void)
+{
+	char line[20];
+	puts("inside");
+	sum++;
+	return fgets(line, sizeof line, stdin) != NULL;
+}
+__attribute__((noinline)) int outer(void)
+{
+	int found = inner();
+	sum++;
+	return found;
+}
+int main(void)
+{
+	char line[20], c;
+	int memory = memfd_create("graftraced", 0);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (write(memory, "x", 1) != 1)
+		return 2;
+	puts("ready");
+	while (fgets(line, sizeof line, stdin))
+		puts(outer() && pread(memory, &c, 1, 0) == 1 ? "right" : "wrong");
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["left", "killed"])
+def test_calls_on_a_stack_at_the_highest_addresses_return(graftrace, compile, killed):
+    """As gdb runs a program: its addresses are not random."""
+    with Running("setarch", "-R", str(compile(TWO_CALLS, "-O1"))) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "inside"
+        if killed:
+            tracer.kill()
+            tracer.communicate(timeout=30)
+            record(graftrace, target.pid, "--for", "1ms")
+        else:
+            end_recording(tracer)
+        assert is_clean(target.pid)
+        assert target("return") == "right"
+        assert target("call") == "inside"
+        assert target("return") == "right"
+
+
+# What a function of the C library has called throws when graftrace has begun to leave.
+THROWS_OUT = r"""
+#include <cstdio>
+#include <link.h>
+static volatile int sum;
+__attribute__((noinline)) static bool step()
+{
+	char line[20];
+	return fgets(line, sizeof line, stdin) != nullptr;
+}
+__attribute__((noinline)) static void throws()
+{
+	sum = sum + 1;
+	throw 42;
+}
+static int look(dl_phdr_info *, size_t, void *)
+{
+	puts("inside");
+	step();
+	throws();
+	return 1;
+}
+__attribute__((noinline)) static int walk()
+{
+	try {
+		dl_iterate_phdr(look, nullptr);
+	} catch (int thrown) {
+		return thrown;
+	}
+	return 0;
+}
+int main()
+{
+	setvbuf(stdout, nullptr, _IOLBF, 0);
+	puts("ready");
+	while (step())
+		puts(walk() == 42 ? "right" : "wrong");
+}
+"""
+
+
+def test_exceptions_out_of_a_callback_find_their_handlers_while_graftrace_leaves(graftrace, compile):
+    with Running(compile(THROWS_OUT, "-O1", compiler="g++", suffix=".cc")) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "inside"
+        tracer.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert target("throw") == "right"
+        assert tracer.wait(60) == 0
+        tracer.communicate()
+        assert target("call") == "inside"
+        assert target("throw") == "right"
 
 
 SERVER = r"""
