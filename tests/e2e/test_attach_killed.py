@@ -22,6 +22,17 @@ def kill_after(graftrace, pid, seconds, *options):
     tracer.communicate(timeout=30)
 
 
+def leave(graftrace, tracer, pid, killed):
+    """At once, or killed, with another that cleans up."""
+    if killed:
+        tracer.kill()
+        tracer.communicate(timeout=30)
+        record(graftrace, pid, "--for", "1ms")
+    else:
+        end_recording(tracer)
+    assert is_clean(pid)
+
+
 def test_a_host_killed_at_any_moment_harms_nobody(graftrace, attached):
     with Running(attached, "work") as target:
         for i in range(24):
@@ -277,13 +288,7 @@ def test_the_programs_own_words_on_a_stack_stay(graftrace, compile, text, more, 
     with Running(compile(text, *flags)) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("keep") == "kept"
-        if killed:
-            tracer.kill()
-            tracer.communicate(timeout=30)
-            record(graftrace, target.pid, "--for", "1ms")
-        else:
-            end_recording(tracer)
-        assert is_clean(target.pid)
+        leave(graftrace, tracer, target.pid, killed)
         assert target("look") == "0 changed"
 
 
@@ -328,13 +333,7 @@ def test_calls_on_a_stack_at_the_highest_addresses_return(graftrace, compile, ki
     with Running("setarch", "-R", str(compile(TWO_CALLS, "-O1"))) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("call") == "inside"
-        if killed:
-            tracer.kill()
-            tracer.communicate(timeout=30)
-            record(graftrace, target.pid, "--for", "1ms")
-        else:
-            end_recording(tracer)
-        assert is_clean(target.pid)
+        leave(graftrace, tracer, target.pid, killed)
         assert target("return") == "right"
         assert target("call") == "inside"
         assert target("return") == "right"
