@@ -31,8 +31,8 @@
 #define PAUSE_DOUBLES 3
 /* Who was seen inside, or unwinding, has to run meanwhile, or the next round sees the same: so long it is waited
  * for that, unless the process rests. */
-#define RUN_NS	   300000ull
-#define RUN_PAUSES 6
+#define RUN_NS	    300000ull
+#define RUN_MOST_NS 50000000ull
 /* Before these, the time that is allowed is so much longer: whoever is inside has hardly run. */
 #define ROUNDS_LEAST 50
 #define LIMIT_LONGER 4
@@ -470,17 +470,18 @@ static bool pause_for(struct gt_detach *out, uint64_t begun_ms, uint64_t limit_m
 	uint64_t ns = PAUSE_NS << doubles, passed = gt_monotonic_ms() - begun_ms;
 	const uint64_t ran = run_time(out->process);
 	struct timespec pause;
-	uint32_t pauses = 0;
+	uint64_t paused = 0;
 
 	if (passed > limit_ms * (out->rounds < ROUNDS_LEAST ? LIMIT_LONGER : 1))
 		return false;
 	if (ns < out->stop_ns)
 		ns = out->stop_ns;
 	pause = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-	do
+	do {
 		nanosleep(&pause, NULL);
-	while ((out->inside || !out->clean) && out->runs && ++pauses < RUN_PAUSES &&
-	       run_time(out->process) - ran < RUN_NS);
+		paused += ns;
+	} while ((out->inside || !out->clean) && out->runs && paused < RUN_MOST_NS &&
+		 run_time(out->process) - ran < RUN_NS);
 	out->runs = out->runs || run_time(out->process) - ran >= RUN_NS;
 	return true;
 }
