@@ -115,8 +115,10 @@ int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 					&out->state, sizeof(out->state));
 		if (!error && out->state.region_count > GRAFTRACE_AGENT_REGIONS)
 			error = GT_EFORMAT;
-		if (!error)
+		if (!error) {
+			gt_detach_find_stubs(out);
 			error = gt_detach_read_granules(out);
+		}
 		if (!error)
 			error = gt_detach_put_back_slots(out);
 		if (!error)

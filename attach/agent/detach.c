@@ -89,7 +89,7 @@ bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftr
 		       page->journal_used;
 }
 
-static void find_stubs(struct gt_detach *out)
+void gt_detach_find_stubs(struct gt_detach *out)
 {
 	for (uint32_t i = 0; i < out->state.region_count; i++) {
 		struct graftrace_region page;
@@ -122,7 +122,7 @@ static int read_agent(struct gt_detach *out, struct gt_message *message)
 	if (state->region_count > GRAFTRACE_AGENT_REGIONS)
 		return gt_fail(message, GT_EFORMAT, "process %d has overwritten the agent's state",
 			       (int)out->process->pid);
-	find_stubs(out);
+	gt_detach_find_stubs(out);
 	return 0;
 }
 
@@ -188,8 +188,9 @@ bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address)
 /* A: code. */
 
 /* How much of the code stays: the hook that keeps our frames out of what a walk over a stack tells,
- * and those by which unwinders find unwind data; these alone; nothing. */
-enum keep { KEEP_NOTHING, KEEP_LOOKUPS, KEEP_WALKS };
+ * and those by which unwinders find unwind data; these alone; of these the one that calls nothing of the program's;
+ * nothing. */
+enum keep { KEEP_NOTHING, KEEP_FINDS, KEEP_LOOKUPS, KEEP_WALKS };
 
 /* Whether the patch is the jump of a hook, and for how long it stays then. It leads to the hook's
  * stub, or to an island with a jump there. */
@@ -224,6 +225,7 @@ static enum keep is_needed(struct gt_detach *out, const struct graftrace_patch *
 	*hook = true;
 	switch (out->state.hooks[site].kind) {
 	case GRAFTRACE_HOOK_FIND_OBJECT:
+		return KEEP_FINDS;
 	case GRAFTRACE_HOOK_ITERATE_PHDR:
 		return KEEP_LOOKUPS;
 	case GRAFTRACE_HOOK_UNWIND_BACKTRACE:
@@ -367,8 +369,8 @@ static int put_back(struct gt_detach *out, const struct gt_stopped_threads *thre
 }
 
 /* No slot leads to us any more: there is nothing that a walk would have to keep quiet about. Those
- * that have begun in the hook need the lookups for the agent's own frames, as do all that the agent has called: they
- * may throw. */
+ * that have begun in the hook need the lookups for the agent's own frames. So do all that the agent has called: they
+ * may throw. But each call of dl_iterate_phdr is one, and somebody may always be in one, until its hook has gone. */
 static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *threads, bool clean)
 {
 	int error = 0;
@@ -378,7 +380,10 @@ static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *th
 	if (out->quiet && !out->walks_gone) {
 		error = undo_code(out, threads, KEEP_LOOKUPS);
 		out->walks_gone = true;
-	} else if (clean && !out->walking && !out->state.called_out && !out->lookups_gone) {
+	} else if (clean && !out->walking && !out->calls_gone) {
+		error = undo_code(out, threads, KEEP_FINDS);
+		out->calls_gone = true;
+	} else if (clean && out->calls_gone && !out->state.called_out && !out->lookups_gone) {
 		error = undo_code(out, threads, KEEP_NOTHING);
 		out->lookups_gone = true;
 	}

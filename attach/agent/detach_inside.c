@@ -310,9 +310,10 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 }
 
 /* Of struct pthread: its own address, twice; the thread's number, 0 or -1 once it has
- * ended (glibc on x86-64). */
+ * ended; whether the program has given it its stack (glibc on x86-64). */
 #define BLOCK_SELF  0x10
 #define BLOCK_TID   0x2d0
+#define BLOCK_GIVEN 0x612
 #define BLOCK_MOST  (1u << 20)
 #define BLOCK_WORDS 512u
 #define BLOCK_NOTES (0x700u / 8)
@@ -335,27 +336,39 @@ static bool stack_of_block(const struct gt_detach *out, uint64_t block, uint64_t
 	return false;
 }
 
+static bool is_kept_stack(const struct gt_detach *out, const struct gt_map *stack, uint64_t block,
+			  uint64_t address)
+{
+	uint64_t start, bytes;
+	uint8_t given = 1;
+	int32_t tid = 1;
+
+	return gt_process_read(out->process, block + BLOCK_TID, &tid, sizeof(tid)) == 0 &&
+	       tid <= 0 &&
+	       gt_process_read(out->process, block + BLOCK_GIVEN, &given, sizeof(given)) == 0 &&
+	       !given && stack_of_block(out, block, &start, &bytes) && start < stack->start &&
+	       address - start < bytes;
+}
+
 /* The C library keeps stacks of threads that have ended: with the block of the thread above, and what guards the stack
  * below. Memory that the program has made a stack of is its own again, whatever is left above. */
 static bool is_of_ended_thread(const struct gt_detach *out, const struct gt_map *stack,
 			       uint64_t address)
 {
-	uint64_t words[BLOCK_WORDS], self, start, bytes;
-	int32_t tid = 1;
+	uint64_t words[BLOCK_WORDS], self;
 
-	for (uint64_t at = address & ~7ull; at + sizeof(words) <= stack->end; at += sizeof(words)) {
-		if (at - address > BLOCK_MOST ||
-		    gt_process_read(out->process, at, words, sizeof(words)))
+	for (uint64_t at = address & ~7ull; at < stack->end; at += sizeof(words)) {
+		const uint64_t rest = stack->end - at;
+		const size_t bytes = rest < sizeof(words) ? rest : sizeof(words);
+
+		if (at - address > BLOCK_MOST || gt_process_read(out->process, at, words, bytes))
 			return false;
-		for (size_t i = 0; i < BLOCK_WORDS; i++)
+		for (size_t i = 0; i < bytes / 8; i++)
 			if (words[i] == at + i * 8 &&
 			    gt_process_read(out->process, words[i] + BLOCK_SELF, &self,
 					    sizeof(self)) == 0 &&
 			    self == words[i])
-				return gt_process_read(out->process, self + BLOCK_TID, &tid,
-						       sizeof(tid)) == 0 &&
-				       tid <= 0 && stack_of_block(out, self, &start, &bytes) &&
-				       start < stack->start && address - start < bytes;
+				return is_kept_stack(out, stack, self, address);
 	}
 	return false;
 }

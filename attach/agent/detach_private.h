@@ -71,6 +71,7 @@ struct gt_detach {
 	uint32_t lookup_count;
 	bool lookups_gone;
 	bool walks_gone; /* the hook by which walks do not tell of our frames, before those */
+	bool calls_gone; /* of those the one that calls the program, before the others */
 	bool walking;	 /* someone is in that hook, or may be */
 	struct gt_seen_thread *threads;
 	size_t thread_count;
@@ -94,7 +95,9 @@ struct gt_detach {
 /* Whether an address is in a region or the image. */
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address);
-/* Whether it is where a function returns to in its stub. Else what lies in a region is not told by its number:
+/* Sets out->stubs, from out->state. */
+void gt_detach_find_stubs(struct gt_detach *out);
+/* Whether it is where a function returns to in its stub, of those. Else what lies in a region is not told by its number:
  * an unwinder has addresses of unwind data (page 0) on its stack. */
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
 

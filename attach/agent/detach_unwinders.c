@@ -25,7 +25,7 @@
 
 /* An unwinder's notes are this near to return addresses into it. */
 #define NEAR_WORDS GT_DETACH_NEAR_WORDS
-/* A personality routine's frames, which an unwinder has called, are no larger. */
+/* So near is the frame of a personality routine, which an unwinder has called. */
 #define CALLED_WORDS 32u
 /* Where who will resume an exception has its address: so far above the stack pointer. */
 #define SCAN_BYTES   (1u << 20)
@@ -219,20 +219,77 @@ static bool is_class(uint64_t class)
 	return true;
 }
 
-/* Whether it can be an exception, and no other memory of the program that has an address in that frame. near: who has
- * its address is an unwinder, which is given those of other makes, too. */
-static bool is_exception(const struct gt_detach *out, const struct exception *exception, bool near)
+/* Any text, or none. */
+static bool may_be_class(uint64_t class, uint64_t cleanup)
+{
+	unsigned letters = 0;
+
+	if (!class)
+		return !cleanup;
+	for (unsigned i = 0; i < 8; i++, class >>= 8) {
+		const unsigned byte = class & 0xff;
+
+		if ((byte > 15 && byte < ' ') || byte > '~')
+			return false;
+		letters += byte >= ' ';
+	}
+	return letters >= 4;
+}
+
+static bool is_any(const void *data, uint64_t address)
+{
+	(void)data, (void)address;
+	return true;
+}
+
+static int end_at_first(void *data, const struct gt_frame_place *frame)
+{
+	(void)data, (void)frame;
+	return 1;
+}
+
+/* A thread that may have addresses of exceptions. */
+struct holder {
+	struct user_regs_struct registers;
+	const uint64_t *words; /* its stack, from the stack pointer on */
+	size_t count;
+	bool asked; /* … whether it is */
+	bool unwinding;
+};
+
+/* Whether it is in an unwinder now, in what that has called, or in a signal's handler, maybe on top of it. Farther up
+ * there may be old words. */
+static bool is_unwinding(const struct gt_detach *out, struct holder *holder)
+{
+	if (holder->asked)
+		return holder->unwinding;
+	holder->asked = true;
+	holder->unwinding = gt_detach_is_unwinder(out, holder->registers.rip);
+	for (size_t i = 0; !holder->unwinding && i < holder->count && i < CALLED_WORDS; i++)
+		holder->unwinding = gt_detach_is_unwinder(out, holder->words[i]);
+	holder->unwinding = holder->unwinding ||
+			    gt_world_thread_frames(out->process, &out->maps, &holder->registers,
+						   is_any, end_at_first, NULL) == 1;
+	return holder->unwinding;
+}
+
+/* Whether it can be an exception, and no other memory of the program that has an address in that frame. near: its
+ * address stands where an unwinder may have it, which is given those of other makes, too. */
+static bool is_exception(const struct gt_detach *out, const struct exception *exception, bool near,
+			 struct holder *holder)
 {
 	const struct gt_map *cleanup = gt_maps_find(&out->maps, exception->cleanup);
 
 	return !exception->private_1 && has(&out->restored, exception->private_2 - 16) &&
 	       (exception->cleanup == 0 || (cleanup != NULL && cleanup->executable)) &&
-	       (near || is_class(exception->class));
+	       (is_class(exception->class) ||
+		(near && may_be_class(exception->class, exception->cleanup) &&
+		 is_unwinding(out, holder)));
 }
 
 /* Those of `count` addresses that are exceptions which a restored slot's stub was noted in. */
-static int fix_these(struct gt_detach *out, const uint64_t *addresses, const bool *near,
-		     size_t count)
+static int fix_these(struct gt_detach *out, struct holder *holder, const uint64_t *addresses,
+		     const bool *near, size_t count)
 {
 	struct exception exceptions[READ_AT_ONCE];
 	struct iovec local[READ_AT_ONCE], remote[READ_AT_ONCE];
@@ -253,7 +310,7 @@ static int fix_these(struct gt_detach *out, const uint64_t *addresses, const boo
 		for (size_t i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
 			uint64_t frame = exceptions[i].private_2;
 
-			if (!is_exception(out, &exceptions[i], near[i]))
+			if (!is_exception(out, &exceptions[i], near[i], holder))
 				continue;
 			frame -= 8;
 			error = gt_process_write(
@@ -280,8 +337,8 @@ static bool is_there(int pagemap, uint64_t address, struct page *page)
 }
 
 /* An exception is memory of the C++ library: aligned, writable, there, on no stack of this thread. */
-static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, const bool *near,
-		size_t count, const struct gt_map *stack)
+static int scan(struct gt_detach *out, struct holder *holder, int pagemap, const uint64_t *words,
+		const bool *near, size_t count, const struct gt_map *stack)
 {
 	uint64_t found[READ_AT_ONCE];
 	bool found_near[READ_AT_ONCE];
@@ -306,35 +363,10 @@ static int scan(struct gt_detach *out, int pagemap, const uint64_t *words, const
 		found[used++] = word;
 		if (used < READ_AT_ONCE)
 			continue;
-		error = fix_these(out, found, found_near, used);
+		error = fix_these(out, holder, found, found_near, used);
 		used = 0;
 	}
-	return error ? error : fix_these(out, found, found_near, used);
-}
-
-static bool is_any(const void *data, uint64_t address)
-{
-	(void)data, (void)address;
-	return true;
-}
-
-static int end_at_first(void *data, const struct gt_frame_place *frame)
-{
-	(void)data, (void)frame;
-	return 1;
-}
-
-/* Whether it is in an unwinder now, in what that has called, or in a signal's handler, maybe on top of it. Farther up
- * there may be old words. */
-static bool is_unwinding(const struct gt_detach *out, const struct user_regs_struct *registers,
-			 const uint64_t *words, size_t count)
-{
-	for (size_t i = 0; i < count && i < CALLED_WORDS; i++)
-		if (gt_detach_is_unwinder(out, words[i]))
-			return true;
-	return gt_detach_is_unwinder(out, registers->rip) ||
-	       gt_world_thread_frames(out->process, &out->maps, registers, is_any, end_at_first,
-				      NULL) == 1;
+	return error ? error : fix_these(out, holder, found, found_near, used);
 }
 
 /* Those that a thread has the address of, in a register or on its stack up to `last`, the outermost slot that came
@@ -342,30 +374,27 @@ static bool is_unwinding(const struct gt_detach *out, const struct user_regs_str
 static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t last,
 			 uint64_t *words, bool *near)
 {
-	bool general_near[GENERAL];
-
-	struct user_regs_struct registers;
+	struct holder holder = { .words = words };
 	const struct gt_map *stack;
+	bool general_near[GENERAL];
 	uint64_t low, end;
-	size_t count = 0;
 	int error;
 
-	if (gt_thread_registers(tid, &registers))
+	if (gt_thread_registers(tid, &holder.registers))
 		return 0;
-	low = registers.rsp & ~7ull;
-	stack = gt_maps_find(&out->maps, registers.rsp);
-	if (stack != NULL && stack->writable && last >= registers.rsp) {
+	low = holder.registers.rsp & ~7ull;
+	stack = gt_maps_find(&out->maps, low);
+	if (stack != NULL && stack->writable && last >= low) {
 		end = last < stack->end ? last + 8 : stack->end;
-		count = (end - low < SCAN_BYTES ? end - low : SCAN_BYTES) / 8;
-		if (gt_process_read(out->process, low, words, count * 8))
-			count = 0;
+		holder.count = (end - low < SCAN_BYTES ? end - low : SCAN_BYTES) / 8;
+		if (gt_process_read(out->process, low, words, holder.count * 8))
+			holder.count = 0;
 	}
-	if (mark_near(out, &registers, words, count, near) &&
-	    !is_unwinding(out, &registers, words, count))
-		memset(near, 0, count);
-	memset(general_near, gt_detach_is_unwinder(out, registers.rip), sizeof(general_near));
-	error = scan(out, pagemap, (const uint64_t *)&registers, general_near, GENERAL, NULL);
-	return error ? error : scan(out, pagemap, words, near, count, stack);
+	mark_near(out, &holder.registers, words, holder.count, near);
+	memset(general_near, 1, sizeof(general_near));
+	error = scan(out, &holder, pagemap, (const uint64_t *)&holder.registers, general_near,
+		     GENERAL, NULL);
+	return error ? error : scan(out, &holder, pagemap, words, near, holder.count, stack);
 }
 
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)

@@ -393,6 +393,48 @@ def test_exceptions_out_of_a_callback_find_their_handlers_while_graftrace_leaves
         assert target("throw") == "right"
 
 
+# Somebody is always in a call of the C library that calls the program.
+ALWAYS_CALLED = r"""
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+static volatile long sum;
+__attribute__((noinline)) static void work(int n)
+{
+	sum += n;
+}
+static int look(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)info, (void)size;
+	for (int n = 0; n < 50; n++)
+		work(n);
+	return data != NULL;
+}
+static void *walks(void *data)
+{
+	for (;;)
+		dl_iterate_phdr(look, data);
+}
+int main(void)
+{
+	pthread_t some;
+	char line[20];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&some, NULL, walks, NULL);
+	puts("ready");
+	fflush(stdout);
+	return fgets(line, sizeof line, stdin) == NULL;
+}
+"""
+
+
+def test_a_program_that_is_always_called_by_us_is_left(graftrace, compile):
+    with Running(compile(ALWAYS_CALLED, "-O1", "-pthread")) as target:
+        for _ in range(3):
+            record(graftrace, target.pid, "--for", "20ms")
+            assert is_clean(target.pid)
+
+
 SERVER = r"""
 #define _GNU_SOURCE
 #include <errno.h>

@@ -42,6 +42,50 @@ def test_what_is_copied_comes_back_whole(words, code, why, more, graftrace):
     assert " 0 lost" in traced.stderr
 
 
+# Calls are open when a library is loaded that is taken for one that copies stacks.
+OPEN_CALLS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern char __executable_start, etext;
+static void **slots[64];
+static int count;
+static int own(void)
+{
+	int found = 0;
+	for (int i = 0; i < count; i++)
+		found += (char *)*slots[i] >= &__executable_start && (char *)*slots[i] < &etext;
+	return found;
+}
+__attribute__((noinline)) static int deep(int n, const char *library)
+{
+	int found = 0;
+	slots[count++] = (void **)((char *)__builtin_frame_address(0) + 8);
+	if (n > 0) {
+		found = deep(n - 1, library);
+	} else {
+		printf("%d of %d\n", own(), count);
+		if (dlopen(library, RTLD_NOW) == NULL)
+			abort();
+		printf("%d of %d\n", own(), count);
+	}
+	__asm__ volatile("" : "+r"(found));
+	return found;
+}
+int main(int argc, char **argv)
+{
+	return deep(20, argv[argc - 1]);
+}
+"""
+
+
+def test_open_calls_have_their_return_addresses_when_stacks_can_be_copied(graftrace, compile):
+    library = compile("void *PyInit__greenlet(void) { return 0; }\n", "-O2", "-shared", "-fPIC")
+    program = compile(OPEN_CALLS, "-O1", "-fno-omit-frame-pointer")
+    done = graftrace("record", "--", program, library)
+    assert done.stdout == "0 of 21\n21 of 21\n" and "greenlet is in the process" in done.stderr
+
+
 def test_returns_are_recorded_until_the_library_is_loaded(graftrace):
     graftrace("record", "-l", "PyImport_ImportModuleLevelObject", "--", "/usr/bin/python3", "-c",
               "import json, greenlet")
