@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of detaching share: detach.c (rounds, code), detach_jumps.c (islands), detach_slots.c (return slots),
- * detach_inside.c (who is inside), detach_places.c (where moved code belongs), detach_out.c (unmapping).
- * All of it while the world is stopped.
+ * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_inside.c (who is inside), detach_places.c
+ * (where moved code belongs), detach_out.c (unmapping). All of it while the world is stopped.
  */
 #ifndef GT_ATTACH_DETACH_PRIVATE_H
 #define GT_ATTACH_DETACH_PRIVATE_H
@@ -24,6 +24,8 @@
 #define GT_DETACH_STACK_WORDS ((65536u + GT_DETACH_RED_ZONE) / 8)
 /* An address of ours this near to a return address into an unwinder is in its frames. */
 #define GT_DETACH_NEAR_WORDS 256u
+/* The general registers of user_regs_struct, which it begins with: r15 … rdi. */
+#define GT_DETACH_GENERAL 15
 /* Hooks by which unwinders find the stubs' unwind data, in one process. */
 #define GT_DETACH_LOOKUPS 32
 
@@ -43,6 +45,12 @@ struct gt_addresses {
 	size_t count;
 	size_t room;
 };
+
+/* At the end; GT_ENOMEM. */
+int gt_addresses_add(struct gt_addresses *list, uint64_t address);
+void gt_addresses_sort(struct gt_addresses *list);
+/* Whether the address is in a sorted list. */
+bool gt_addresses_have(const struct gt_addresses *list, uint64_t address);
 
 struct gt_detach {
 	struct gt_process *process;
@@ -129,10 +137,16 @@ int gt_detach_put_back_slots(struct gt_detach *out);
 bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers);
 void gt_detach_find_unwinders(struct gt_detach *out);
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
-/* Before the slots: which of them stay for now. Then gt_detach_leaves() says so of each; of one
- * that came back it is noted, and all that did are told to the exceptions that are under way. */
+/* near[i]: words[i], of a stack from the stack pointer on, stands near a return address into an unwinder; the first
+ * ones also if the thread is in one. Whether any does. */
+bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_struct *registers,
+			 const uint64_t *words, size_t count, bool *near);
+/* Before the slots: which of them stay for now. Then gt_detach_leaves() says so of each. */
 int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads);
 bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
+
+/* detach_exceptions.c: of a slot that came back it is noted; all that did are told to the exceptions that are under
+ * way. GT_ENOMEM, GT_EIO, GT_EGONE. */
 int gt_detach_note_restored(struct gt_detach *out, uint64_t slot);
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detaching, B, and exceptions that are under way.
+ * Detaching, B, and unwinders at work.
  *
  * An unwinder walks a stack twice: a search finds the frame that handles, the second walk cleans up
  * and lands there. It knows that frame by the CFA of what it has called, and a stub's is 8 bytes
@@ -9,39 +9,20 @@
  *
  *  - a slot that an unwinder stands at (it holds the CFA of the call or of its stub) is left for
  * the next round; so are its notes, where the stub's return point stands as in a slot;
- *  - where a slot comes back, exceptions whose handler was found by its stub's CFA get the call's.
- *    They are found by their addresses, which whoever will resume them has on its stack.
+ *  - where a slot comes back, exceptions whose handler was found by its stub's CFA get the call's
+ *    (detach_exceptions.c).
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
 #include "attach/agent/unwinders.h"
-#include "attach/agent/world.h"
-#include "attach/process/pages.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 /* An unwinder's notes are this near to return addresses into it. */
 #define NEAR_WORDS GT_DETACH_NEAR_WORDS
-/* So near is the frame of a personality routine, which an unwinder has called. */
-#define CALLED_WORDS 32u
-/* Where who will resume an exception has its address: so far above the stack pointer. */
-#define SCAN_BYTES   (1u << 20)
-#define READ_AT_ONCE 256u
-#define GENERAL	     15 /* r15 … rdi */
 /* Rounds in which a thread in a system call can be in an unwinder that has made it. */
 #define WAITS_ROUNDS 10u
-
-/* The C++ ABI's, of whatever language: private_1 is 0 but for forced unwinding, private_2 is then
- * the handler's frame. */
-struct exception {
-	uint64_t class; /* who made it and in which language: letters, "GNUCC++\0"; 0 in Crystal */
-	uint64_t cleanup; /* a function, or 0 */
-	uint64_t private_1;
-	uint64_t private_2;
-};
 
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address)
 {
@@ -86,7 +67,7 @@ static int by_value(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static int add(struct gt_addresses *list, uint64_t address)
+int gt_addresses_add(struct gt_addresses *list, uint64_t address)
 {
 	if (list->count == list->room) {
 		size_t room = list->room ? list->room * 2 : 64;
@@ -101,7 +82,13 @@ static int add(struct gt_addresses *list, uint64_t address)
 	return 0;
 }
 
-static bool has(const struct gt_addresses *list, uint64_t address)
+void gt_addresses_sort(struct gt_addresses *list)
+{
+	if (list->count)
+		qsort(list->at, list->count, sizeof(*list->at), by_value);
+}
+
+bool gt_addresses_have(const struct gt_addresses *list, uint64_t address)
 {
 	return list->count &&
 	       bsearch(&address, list->at, list->count, sizeof(*list->at), by_value) != NULL;
@@ -109,12 +96,7 @@ static bool has(const struct gt_addresses *list, uint64_t address)
 
 bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot)
 {
-	return has(&out->left, slot);
-}
-
-int gt_detach_note_restored(struct gt_detach *out, uint64_t slot)
-{
-	return add(&out->restored, slot);
+	return gt_addresses_have(&out->left, slot);
 }
 
 /* A word that an unwinder holds: if it is the CFA of a call whose slot leads to a stub, or of that
@@ -139,22 +121,21 @@ static int leave_held(struct gt_detach *out, const uint64_t *words, const bool *
 	uint64_t slot, value;
 	int error = 0;
 
-	for (size_t i = 0; !error && i < count + GENERAL; i++) {
+	for (size_t i = 0; !error && i < count + GT_DETACH_GENERAL; i++) {
 		uint64_t word = i < count ? words[i] : general[i - count];
 
 		if ((i < count && !near[i]) || !stands_at(out, word, low, &slot, &value))
 			continue;
-		error = add(&out->left, slot);
+		error = gt_addresses_add(&out->left, slot);
 		for (size_t k = 0; !error && k < count; k++)
 			if (near[k] && words[k] == value)
-				error = add(&out->left, at + k * 8);
+				error = gt_addresses_add(&out->left, at + k * 8);
 	}
 	return error;
 }
 
-/* Which words stand near a return address into an unwinder, the first also if the thread is in one. Whether any does. */
-static bool mark_near(const struct gt_detach *out, const struct user_regs_struct *registers,
-		      const uint64_t *words, size_t count, bool *near)
+bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_struct *registers,
+			 const uint64_t *words, size_t count, bool *near)
 {
 	bool found = gt_detach_is_unwinder(out, registers->rip);
 	size_t marked = 0; /* up to here */
@@ -184,7 +165,7 @@ static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, b
 	if (error || gt_detach_only_waits(out, &registers))
 		return error == GT_EGONE ? 0 : error;
 	count = gt_detach_read_stack(out, &registers, words, &at);
-	return mark_near(out, &registers, words, count, near)
+	return gt_detach_mark_near(out, &registers, words, count, near)
 		       ? leave_held(out, words, near, count, at, registers.rsp,
 				    (const uint64_t *)&registers)
 		       : 0;
@@ -199,225 +180,8 @@ int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_t
 	out->left.count = 0;
 	for (size_t i = 0; !error && out->unwinder_count && i < threads->count; i++)
 		error = look_at_unwinder(out, threads->tids[i], words, near);
-	if (out->left.count)
-		qsort(out->left.at, out->left.count, sizeof(*out->left.at), by_value);
+	gt_addresses_sort(&out->left);
 	free(words);
 	free(near);
-	return error;
-}
-
-/* A text that begins in the highest byte, where a string of fewer than 8 letters has its end: "GNUC", "CLNG", "MOZ", "LUAJ"
- * and the like are the makers, then letters or small numbers say more: "C++", "RUST", "IT2" and a code. */
-static bool is_class(uint64_t class)
-{
-	for (unsigned i = 0; i < 8; i++, class <<= 8) {
-		const unsigned byte = (unsigned)(class >> 56);
-
-		if (i < 3 ? (byte < 'A' || byte > 'Z') : (byte > 15 && byte < ' ') || byte > '~')
-			return false;
-	}
-	return true;
-}
-
-/* Any text, or none. */
-static bool may_be_class(uint64_t class, uint64_t cleanup)
-{
-	unsigned letters = 0;
-
-	if (!class)
-		return !cleanup;
-	for (unsigned i = 0; i < 8; i++, class >>= 8) {
-		const unsigned byte = class & 0xff;
-
-		if ((byte > 15 && byte < ' ') || byte > '~')
-			return false;
-		letters += byte >= ' ';
-	}
-	return letters >= 4;
-}
-
-static bool is_any(const void *data, uint64_t address)
-{
-	(void)data, (void)address;
-	return true;
-}
-
-static int end_at_first(void *data, const struct gt_frame_place *frame)
-{
-	(void)data, (void)frame;
-	return 1;
-}
-
-/* A thread that may have addresses of exceptions. */
-struct holder {
-	struct user_regs_struct registers;
-	const uint64_t *words; /* its stack, from the stack pointer on */
-	size_t count;
-	bool asked; /* … whether it is */
-	bool unwinding;
-};
-
-/* Whether it is in an unwinder now, in what that has called, or in a signal's handler, maybe on top of it. Farther up
- * there may be old words. */
-static bool is_unwinding(const struct gt_detach *out, struct holder *holder)
-{
-	if (holder->asked)
-		return holder->unwinding;
-	holder->asked = true;
-	holder->unwinding = gt_detach_is_unwinder(out, holder->registers.rip);
-	for (size_t i = 0; !holder->unwinding && i < holder->count && i < CALLED_WORDS; i++)
-		holder->unwinding = gt_detach_is_unwinder(out, holder->words[i]);
-	holder->unwinding = holder->unwinding ||
-			    gt_world_thread_frames(out->process, &out->maps, &holder->registers,
-						   is_any, end_at_first, NULL) == 1;
-	return holder->unwinding;
-}
-
-/* Whether it can be an exception, and no other memory of the program that has an address in that frame. near: its
- * address stands where an unwinder may have it, which is given those of other makes, too. */
-static bool is_exception(const struct gt_detach *out, const struct exception *exception, bool near,
-			 struct holder *holder)
-{
-	const struct gt_map *cleanup = gt_maps_find(&out->maps, exception->cleanup);
-
-	return !exception->private_1 && has(&out->restored, exception->private_2 - 16) &&
-	       (exception->cleanup == 0 || (cleanup != NULL && cleanup->executable)) &&
-	       (is_class(exception->class) ||
-		(near && may_be_class(exception->class, exception->cleanup) &&
-		 is_unwinding(out, holder)));
-}
-
-/* Those of `count` addresses that are exceptions which a restored slot's stub was noted in. */
-static int fix_these(struct gt_detach *out, struct holder *holder, const uint64_t *addresses,
-		     const bool *near, size_t count)
-{
-	struct exception exceptions[READ_AT_ONCE];
-	struct iovec local[READ_AT_ONCE], remote[READ_AT_ONCE];
-	size_t done = 0;
-	ssize_t got;
-	int error = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		local[i] = (struct iovec){ &exceptions[i], sizeof(exceptions[i]) };
-		remote[i] = (struct iovec){ (void *)addresses[i], sizeof(exceptions[i]) };
-	}
-	/* It ends at the first that cannot be read. */
-	while (!error && done < count) {
-		got = process_vm_readv(out->process->pid, local + done, count - done, remote + done,
-				       count - done, 0);
-		if (got < 0)
-			got = 0;
-		for (size_t i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
-			uint64_t frame = exceptions[i].private_2;
-
-			if (!is_exception(out, &exceptions[i], near[i], holder))
-				continue;
-			frame -= 8;
-			error = gt_process_write(
-				out->process, addresses[i] + offsetof(struct exception, private_2),
-				&frame, sizeof(frame));
-		}
-		done += (size_t)got / sizeof(*exceptions) + 1;
-	}
-	return error;
-}
-
-/* The page that was asked for last. */
-struct page {
-	uint64_t number;
-	uint64_t entry;
-};
-
-static bool is_there(int pagemap, uint64_t address, struct page *page)
-{
-	if (address / GT_PAGE_BYTES != page->number)
-		gt_pages_read(pagemap, address, &page->entry, 1);
-	page->number = address / GT_PAGE_BYTES;
-	return gt_page_is_there(page->entry);
-}
-
-/* An exception is memory of the C++ library: aligned, writable, there, on no stack of this thread. */
-static int scan(struct gt_detach *out, struct holder *holder, int pagemap, const uint64_t *words,
-		const bool *near, size_t count, const struct gt_map *stack)
-{
-	uint64_t found[READ_AT_ONCE];
-	bool found_near[READ_AT_ONCE];
-	struct page page = { 0 };
-	const struct gt_map *map = NULL;
-	size_t used = 0;
-	int error = 0;
-
-	for (size_t i = 0; !error && i < count; i++) {
-		uint64_t word = words[i];
-
-		if (word % 16 || word < 65536 || word >= GT_DETACH_HIGHEST)
-			continue;
-		if (map == NULL || word < map->start || word >= map->end)
-			map = gt_maps_find(&out->maps, word);
-		if (map == NULL || map == stack || !map->writable || map->shared)
-			continue;
-		if (!is_there(pagemap, word, &page) ||
-		    !is_there(pagemap, word + sizeof(struct exception) - 1, &page))
-			continue;
-		found_near[used] = near[i];
-		found[used++] = word;
-		if (used < READ_AT_ONCE)
-			continue;
-		error = fix_these(out, holder, found, found_near, used);
-		used = 0;
-	}
-	return error ? error : fix_these(out, holder, found, found_near, used);
-}
-
-/* Those that a thread has the address of, in a register or on its stack up to `last`, the outermost slot that came
- * back. words, near: room for SCAN_BYTES / 8. */
-static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t last,
-			 uint64_t *words, bool *near)
-{
-	struct holder holder = { .words = words };
-	const struct gt_map *stack;
-	bool general_near[GENERAL];
-	uint64_t low, end;
-	int error;
-
-	if (gt_thread_registers(tid, &holder.registers))
-		return 0;
-	low = holder.registers.rsp & ~7ull;
-	stack = gt_maps_find(&out->maps, low);
-	if (stack != NULL && stack->writable && last >= low) {
-		end = last < stack->end ? last + 8 : stack->end;
-		holder.count = (end - low < SCAN_BYTES ? end - low : SCAN_BYTES) / 8;
-		if (gt_process_read(out->process, low, words, holder.count * 8))
-			holder.count = 0;
-	}
-	mark_near(out, &holder.registers, words, holder.count, near);
-	memset(general_near, 1, sizeof(general_near));
-	error = scan(out, &holder, pagemap, (const uint64_t *)&holder.registers, general_near,
-		     GENERAL, NULL);
-	return error ? error : scan(out, &holder, pagemap, words, near, holder.count, stack);
-}
-
-int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)
-{
-	uint64_t *words, last;
-	int error = 0, pagemap;
-	bool *near;
-
-	if (!out->restored.count)
-		return 0;
-	qsort(out->restored.at, out->restored.count, sizeof(*out->restored.at), by_value);
-	last = out->restored.at[out->restored.count - 1];
-	words = malloc(SCAN_BYTES);
-	near = malloc(SCAN_BYTES / 8);
-	if (words == NULL || near == NULL)
-		error = GT_ENOMEM;
-	pagemap = gt_pages_open(out->process->pid);
-	for (size_t i = 0; !error && i < threads->count; i++)
-		error = fix_of_thread(out, pagemap, threads->tids[i], last, words, near);
-	if (pagemap >= 0)
-		close(pagemap);
-	free(near);
-	free(words);
-	out->restored.count = 0;
 	return error;
 }
