@@ -103,7 +103,6 @@ int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 	out->process = &tracee->process;
 	out->tracee = tracee;
 	out->image = tracee->agent.image;
-	out->header = tracee->agent.header;
 	for (int round = 0; !error && round < ROUNDS; round++) {
 		const struct timespec pause = { 0, 1000000 };
 		struct gt_stopped_threads threads;
@@ -111,14 +110,11 @@ int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 		error = gt_world_stop(out->process, &threads, LIMIT_MS, NULL);
 		if (error)
 			break;
-		error = gt_process_read(out->process, out->image + out->header.state_offset,
-					&out->state, sizeof(out->state));
-		if (!error && out->state.region_count > GRAFTRACE_AGENT_REGIONS)
-			error = GT_EFORMAT;
-		if (!error) {
-			gt_detach_find_stubs(out);
+		error = gt_detach_read_agent(out, NULL);
+		if (error && gt_process_is_ending(out->process))
+			error = GT_EGONE;
+		if (!error)
 			error = gt_detach_read_granules(out);
-		}
 		if (!error)
 			error = gt_detach_put_back_slots(out);
 		if (!error)

@@ -89,7 +89,7 @@ bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftr
 		       page->journal_used;
 }
 
-void gt_detach_find_stubs(struct gt_detach *out)
+static void find_stubs(struct gt_detach *out)
 {
 	for (uint32_t i = 0; i < out->state.region_count; i++) {
 		struct graftrace_region page;
@@ -101,7 +101,7 @@ void gt_detach_find_stubs(struct gt_detach *out)
 	}
 }
 
-static int read_agent(struct gt_detach *out, struct gt_message *message)
+int gt_detach_read_agent(struct gt_detach *out, struct gt_message *message)
 {
 	struct graftrace_agent_state *state = &out->state;
 
@@ -122,7 +122,7 @@ static int read_agent(struct gt_detach *out, struct gt_message *message)
 	if (state->region_count > GRAFTRACE_AGENT_REGIONS)
 		return gt_fail(message, GT_EFORMAT, "process %d has overwritten the agent's state",
 			       (int)out->process->pid);
-	gt_detach_find_stubs(out);
+	find_stubs(out);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ pid_t gt_detach_host(const struct gt_process *process, uint64_t image)
 		return 0;
 	out->process = &copy;
 	out->image = image;
-	if (read_agent(out, NULL) == 0 && out->state.arena &&
+	if (gt_detach_read_agent(out, NULL) == 0 && out->state.arena &&
 	    gt_process_read(process, out->state.arena, &arena, sizeof(arena)) == 0 &&
 	    arena.magic == GRAFTRACE_ARENA_MAGIC && arena.host_pid && arena.host_pid < 1u << 30 &&
 	    gt_process_start_time((pid_t)arena.host_pid) == arena.host_start)
@@ -156,7 +156,7 @@ uint64_t gt_detach_arena(const struct gt_process *process, uint64_t image)
 		return 0;
 	out->process = &copy;
 	out->image = image;
-	if (read_agent(out, NULL) == 0)
+	if (gt_detach_read_agent(out, NULL) == 0)
 		arena = out->state.arena;
 	free(out);
 	return arena;
@@ -349,7 +349,7 @@ static int undo_code(struct gt_detach *out, const struct gt_stopped_threads *thr
 }
 
 /* B and C. */
-static int put_back(struct gt_detach *out, const struct gt_stopped_threads *threads, bool *clean,
+static int put_back(struct gt_detach *out, const struct gt_stopped_threads *threads,
 		    struct gt_message *message)
 {
 	int error = gt_process_maps(out->process->pid, &out->maps, message);
@@ -363,7 +363,7 @@ static int put_back(struct gt_detach *out, const struct gt_stopped_threads *thre
 	if (!error)
 		error = gt_detach_fix_exceptions(out, threads);
 	if (!error)
-		error = gt_detach_look_inside(out, threads, clean);
+		error = gt_detach_look_inside(out, threads);
 	gt_maps_free(&out->maps);
 	return error;
 }
@@ -371,19 +371,19 @@ static int put_back(struct gt_detach *out, const struct gt_stopped_threads *thre
 /* No slot leads to us any more: there is nothing that a walk would have to keep quiet about. Those
  * that have begun in the hook need the lookups for the agent's own frames. So do all that the agent has called: they
  * may throw. But each call of dl_iterate_phdr is one, and somebody may always be in one, until its hook has gone. */
-static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *threads, bool clean)
+static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	int error = 0;
 
 	if (!out->lookup_count)
-		out->walks_gone = out->lookups_gone = out->lookups_gone || clean;
+		out->walks_gone = out->lookups_gone = out->lookups_gone || out->clean;
 	if (out->quiet && !out->walks_gone) {
 		error = undo_code(out, threads, KEEP_LOOKUPS);
 		out->walks_gone = true;
-	} else if (clean && !out->walking && !out->calls_gone) {
+	} else if (out->clean && !out->walking && !out->calls_gone) {
 		error = undo_code(out, threads, KEEP_FINDS);
 		out->calls_gone = true;
-	} else if (clean && out->calls_gone && !out->state.called_out && !out->lookups_gone) {
+	} else if (out->clean && out->calls_gone && !out->state.called_out && !out->lookups_gone) {
 		error = undo_code(out, threads, KEEP_NOTHING);
 		out->lookups_gone = true;
 	}
@@ -395,14 +395,15 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		    struct gt_message *message)
 {
 	struct gt_stopped_threads threads;
-	bool clean = false, walked = false;
+	bool walked = false;
 	uint64_t start = gt_monotonic_ns();
 	int error = gt_world_stop(out->process, &threads, limit_ms, message);
 
 	if (error)
 		return error;
 	out->rounds++;
-	error = read_agent(out, message);
+	out->clean = false;
+	error = gt_detach_read_agent(out, message);
 	if (!error && first)
 		error = undo_code(out, &threads, KEEP_WALKS);
 	if (!error)
@@ -413,10 +414,9 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 					    &threads);
 	out->walks += walked;
 	if (!error && !walked)
-		error = put_back(out, &threads, &clean, message);
+		error = put_back(out, &threads, message);
 	if (!error && !walked)
-		error = undo_hooks(out, &threads, clean);
-	out->clean = clean;
+		error = undo_hooks(out, &threads);
 	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);
@@ -438,7 +438,7 @@ static void end_waits(struct gt_detach *out)
 {
 	const uint32_t yes = 1;
 
-	if (read_agent(out, NULL) == 0)
+	if (gt_detach_read_agent(out, NULL) == 0)
 		gt_process_write(out->process,
 				 out->image + out->header.state_offset +
 					 offsetof(struct graftrace_agent_state, deserted),
@@ -521,8 +521,8 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		if (!error && out->image)
 			end_waits(out);
 	}
-	if (!error && out->image && read_agent(out, NULL) == 0 && gt_detach_has_jumps(out) &&
-	    gt_suspended_look(process, &out->places) == GT_ENOMEM)
+	if (!error && out->image && gt_detach_read_agent(out, NULL) == 0 &&
+	    gt_detach_has_jumps(out) && gt_suspended_look(process, &out->places) == GT_ENOMEM)
 		error = gt_fail(message, GT_ENOMEM, "no memory to detach");
 	while (!error && !done && out->image) {
 		error = round_of(out, limit_ms, out->rounds == 0, &done, message);

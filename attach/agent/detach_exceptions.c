@@ -34,6 +34,12 @@ int gt_detach_note_restored(struct gt_detach *out, uint64_t slot)
 	return gt_addresses_add(&out->restored, slot);
 }
 
+/* A letter, or a small number. */
+static bool is_of_class(unsigned byte)
+{
+	return byte <= 15 || (byte >= ' ' && byte <= '~');
+}
+
 /* A text that begins in the highest byte, where a string of fewer than 8 letters has its end: "GNUC", "CLNG", "MOZ", "LUAJ"
  * and the like are the makers, then letters or small numbers say more: "C++", "RUST", "IT2" and a code. */
 static bool is_class(uint64_t class)
@@ -41,7 +47,7 @@ static bool is_class(uint64_t class)
 	for (unsigned i = 0; i < 8; i++, class <<= 8) {
 		const unsigned byte = (unsigned)(class >> 56);
 
-		if (i < 3 ? (byte < 'A' || byte > 'Z') : (byte > 15 && byte < ' ') || byte > '~')
+		if (i < 3 ? (byte < 'A' || byte > 'Z') : !is_of_class(byte))
 			return false;
 	}
 	return true;
@@ -57,7 +63,7 @@ static bool may_be_class(uint64_t class, uint64_t cleanup)
 	for (unsigned i = 0; i < 8; i++, class >>= 8) {
 		const unsigned byte = class & 0xff;
 
-		if ((byte > 15 && byte < ' ') || byte > '~')
+		if (!is_of_class(byte))
 			return false;
 		letters += byte >= ' ';
 	}

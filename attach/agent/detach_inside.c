@@ -486,14 +486,12 @@ static int look_for_quiet(struct looker *looker, bool left)
 	return error;
 }
 
-int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads,
-			  bool *clean)
+int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	struct looker *looker = calloc(1, sizeof(*looker));
 	bool left = true;
 	int error = 0;
 
-	*clean = false;
 	if (looker == NULL)
 		return GT_ENOMEM;
 	looker->out = out;
@@ -513,12 +511,12 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 		error = look_for_quiet(looker, left);
 	/* A call that we have made comes back to us; but it takes no slot any more. */
 	out->inside = out->inside || looker->frames || out->state.called_out != 0;
-	*clean = out->quiet;
+	out->clean = out->quiet;
 	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
 
 		error = seen == NULL ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);
-		*clean = *clean && !error && seen->clean;
+		out->clean = out->clean && !error && seen->clean;
 	}
 	free(looker);
 	return error;

@@ -94,7 +94,7 @@ struct gt_detach {
 	bool inside;	  /* someone stands in our code */
 	bool outside;	  /* all threads were seen outside of it in the same round */
 	bool looked;	  /* … after which `places` were looked for */
-	bool clean;	  /* nobody holds an address of ours, as the last round has seen it */
+	bool clean;	  /* this round's: no thread holds an address of ours, or will */
 	bool runs;	  /* the process has run between two rounds */
 	/* Where contexts that no thread runs may be saved. */
 	struct gt_suspended_places places;
@@ -103,8 +103,8 @@ struct gt_detach {
 /* Whether an address is in a region or the image. */
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address);
-/* Sets out->stubs, from out->state. */
-void gt_detach_find_stubs(struct gt_detach *out);
+/* Reads header and state of the agent at out->image, and finds its stubs. GT_EFORMAT: none that can be read. */
+int gt_detach_read_agent(struct gt_detach *out, struct gt_message *message);
 /* Whether it is where a function returns to in its stub, of those. Else what lies in a region is not told by its number:
  * an unwinder has addresses of unwind data (page 0) on its stack. */
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
@@ -155,10 +155,8 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address);
 size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_struct *registers,
 			    uint64_t words[GT_DETACH_STACK_WORDS], uint64_t *at);
-/* Moves threads out of moved code, and sets `inside` and `quiet`. *clean: no
- * thread holds an address of ours, or will. */
-int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads,
-			  bool *clean);
+/* Moves threads out of moved code, and sets `inside`, `quiet` and `clean`. */
+int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_places.c: where a thread that stands at or behind a `syscall` instruction of moved code goes
  * on, told by the region alone; 0: nowhere, or it stands at another instruction. With out->maps. */
