@@ -37,11 +37,16 @@ KEEP long calls(long n)
 		sum += leaf(n + i);
 	return sum;
 }
-/* What runs calls nothing but these: elsewhere is the recorder's code. */
+/* What runs calls nothing but these: elsewhere are stubs, within 4 GB as the program, and the recorder's code, beyond.
+ * From a stub graftrace brings a context out. */
 static int is_elsewhere(void *context)
 {
 	char *at = (char *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	return at < &__executable_start || at >= &etext;
+}
+static int is_inside(void *context)
+{
+	return ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] >> 32 != 0;
 }
 static void tick_often(void)
 {
@@ -82,7 +87,7 @@ static volatile int runs_other, works;
 static void on_tick(int number, siginfo_t *info, void *context)
 {
 	(void)number, (void)info;
-	if (runs_other && works && !caught && is_elsewhere(context)) {
+	if (runs_other && works && !caught && is_inside(context)) {
 		caught = 1;
 		runs_other = 0;
 		switch_to(&other, own);
@@ -175,7 +180,7 @@ ENDED = COMMON + r"""
 static void on_tick(int number, siginfo_t *info, void *context)
 {
 	(void)number, (void)info;
-	if (is_elsewhere(context))
+	if (is_inside(context))
 		caught = 1;
 }
 static void *thread(void *argument)
@@ -219,7 +224,7 @@ LEADERLESS = COMMON + r"""
 static void on_tick(int number, siginfo_t *info, void *context)
 {
 	(void)number, (void)info;
-	if (caught || !is_elsewhere(context))
+	if (caught || !is_inside(context))
 		return;
 	caught = 1;
 	puts("inside");
