@@ -3,6 +3,7 @@
 calls, code that is not its own again, processes left behind, hangs."""
 
 import array
+import collections
 import csv
 import os
 import random
@@ -557,17 +558,20 @@ def change(chance, names):
 def changing(case, chance, label, words, write, read, count, choose=change):
     """Changes one thing after the other while the program runs; at least one must have been taken."""
     def meanwhile(started):
-        done, end = 0, time.monotonic() + HANG_S
+        done, end, refusals = 0, time.monotonic() + HANG_S, collections.Counter()
         while done < count and started.process.poll() is None:
             if time.monotonic() > end:
-                raise Failure(f"{label}: no change in {HANG_S} s, the {done + 1}th")
+                raise Failure(f"{label}: no change in {HANG_S} s, the {done + 1}th; refused: {dict(refusals)}")
             name, value = choose(chance, case.program.names)
             try:
                 write(started, name, value)
-                done, end = done + 1, time.monotonic() + HANG_S
-                if chance.random() < 0.15:
+                done += 1
+                refusals.clear()
+                if chance.random() < 0.15:  # the text of a full buffer with deep stacks is gigabytes
                     read(started, chance.choice(["trace", "set_ftrace_filter", "available_filter_functions"]))
-            except (OSError, ValueError):
+                end = time.monotonic() + HANG_S
+            except (OSError, ValueError) as refusal:
+                refusals[f"{name}: {refusal}"] += 1
                 time.sleep(0.01)  # not there yet, or not to be had in this state
             time.sleep(chance.choice([0, 0.001, 0.01]))
 
