@@ -25,35 +25,42 @@ enum gt_detach_left {
 };
 
 /*
- * Calls gt_tracer_run() itself, and lets all threads go at its end. A tracee is used under its session's lock.
+ * Takes the agent out of a process. From any thread: the work is done by a thread of gt_tracer_run(), and all
+ * threads of the process run when this returns. It takes no lock. With a tracee the caller holds the lock of
+ * the tracee's session.
  *
- * Takes everything out, in limit_ms, on a machine that is so busy that the process has hardly run
- * meanwhile in four times as much. tracee: what this host knows of the process, or NULL.
- * *left: what stays, if it could not be all; the code is the program's own in any case, but for
- * places that someone else has written to and, while a thread stands inside, the hooks by which
- * unwinders find what it stands in. 0 with GT_DETACH_ALL_GONE also where there is no agent.
- * GT_EGONE: the process has ended; GT_EBUSY: a thread cannot be stopped; GT_EFORMAT: the agent's
- * state was overwritten; GT_EPERM, GT_EIO, GT_ENOMEM. *left says nothing then, and a part may be out.
+ * tracee: what this host knows of the process; NULL: nothing, so the agent is looked for in the process.
+ * limit_ms: threads that stand inside the agent are waited for so long, or four times as long while fewer
+ * than 50 rounds were done (on a busy machine).
+ * Returns 0 also if something stays, which *left names, and with GT_DETACH_ALL_GONE also if there is no
+ * agent. Whatever stays, the code is the program's own, except for places that someone else has written over
+ * and, while a thread stands inside, the hooks by which unwinders find unwind data.
+ * GT_EGONE: the process has ended; GT_EBUSY: a thread cannot be stopped; GT_EFORMAT: the agent's state was
+ * overwritten; GT_EPERM, GT_EIO, GT_ENOMEM. After an error *left means nothing, and a part may be out; the
+ * call can be repeated.
  */
 int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
 		      enum gt_detach_left *left, struct gt_message *message);
 
-/* The same; threads may wait in the agent, in a hook. Calls back after each round, in another thread
- * that has the caller's locks: the code is the program's own, and, unless a walk over a stack by V8 has to
- * be waited for, no call that is open returns to us. Such threads can be let go on to what they wait to
- * do. */
+/* The same for a process of which threads may wait in a hook of the agent for an answer of the host. Calls
+ * led_nowhere(data) after each round without an error, in the thread that does the work, while the caller
+ * waits with its locks: from then on no new call comes into the agent, and open calls return past it (unless
+ * V8 walks a stack at that moment), so the answers can be sent. */
 int gt_detach_waiting(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
 		      void (*led_nowhere)(void *data), void *data, enum gt_detach_left *left,
 		      struct gt_message *message);
 
-/* The address of an agent's image in the process; 0 = it has none. */
+/* The three below only read the process, which may run. They take no lock; from any thread. */
+
+/* The address of an agent's image in the process, by its maps; 0: it has none. */
 uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *maps);
 
-/* The host that serves the agent in this process, if that host lives; 0 = none, or it cannot be read. */
+/* The number of the process that serves the agent whose image is at `image`, if it lives; 0: there is none, or
+ * the agent cannot be read. */
 pid_t gt_detach_host(const struct gt_process *process, uint64_t image);
 
-/* Where the arena of the agent lies in this process, as the process says: hostile. 0 = nowhere, or it
- * cannot be read. */
+/* The address in the process at which its arena is mapped, as the agent's state says. The process may have
+ * written anything there. 0: there is none, or the agent cannot be read. */
 uint64_t gt_detach_arena(const struct gt_process *process, uint64_t image);
 
 #endif

@@ -2,7 +2,13 @@
 /*
  * What the parts of detaching share: detach.c (rounds, code), detach_jumps.c (islands), detach_slots.c (return slots),
  * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_inside.c (who is inside), detach_places.c
- * (where moved code belongs), detach_out.c (unmapping). All of it while the world is stopped.
+ * (where moved code belongs), detach_out.c (unmapping).
+ *
+ * All functions are called by the thread that detaches, within one round: every thread of the process is
+ * stopped. (gt_detach_read_agent() and gt_detach_has_jumps() are also called while it runs.) They take no
+ * lock. Those that return int give 0 or an error: GT_ENOMEM; GT_EGONE: the process has ended; GT_EIO,
+ * GT_EPERM: its memory cannot be read or written. After an error the round ends, and detaching with it.
+ * Addresses are the process's. Nothing that is read there is believed before it is checked.
  */
 #ifndef GT_ATTACH_DETACH_PRIVATE_H
 #define GT_ATTACH_DETACH_PRIVATE_H
@@ -46,7 +52,7 @@ struct gt_addresses {
 	size_t room;
 };
 
-/* At the end; GT_ENOMEM. */
+/* Appends one, so the list is not sorted afterwards. GT_ENOMEM: the list stays. The owner frees list->at. */
 int gt_addresses_add(struct gt_addresses *list, uint64_t address);
 void gt_addresses_sort(struct gt_addresses *list);
 /* Whether the address is in a sorted list. */
@@ -100,69 +106,85 @@ struct gt_detach {
 	struct gt_suspended_places places;
 };
 
-/* Whether an address is in a region or the image. */
+/* Whether the address is in the code of the agent's image or in a region. */
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
+/* Whether it is in a region. */
 bool gt_detach_in_region(const struct gt_detach *out, uint64_t address);
-/* Reads header and state of the agent at out->image, and finds its stubs. GT_EFORMAT: none that can be read. */
+/* Reads out->header and out->state from the agent at out->image, and fills in out->stubs. GT_EFORMAT: there is
+ * no agent that can be read, or its state was overwritten. message may be NULL. */
 int gt_detach_read_agent(struct gt_detach *out, struct gt_message *message);
-/* Whether it is where a function returns to in its stub, of those. Else what lies in a region is not told by its number:
- * an unwinder has addresses of unwind data (page 0) on its stack. */
+/* Whether the address is the return point of a function's stub: what a return slot of ours holds. Other
+ * addresses in a region tell nothing of slots: an unwinder has addresses of unwind data (page 0) on its
+ * stack. */
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
 
-/* Page 0 of region `index`. False: there is none, or its journal does not lie in it. */
+/* Copies page 0 of region `index` (below state.region_count). False: it cannot be read, or its journal does not
+ * lie in the region. */
 bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftrace_region *page);
 
-/* Calls each(data, patch) for the patches [first, end) of a region's journal, until one gives an error, which is returned;
- * GT_ENOMEM, GT_EIO, GT_EGONE. */
+/* Calls each(data, patch) for the entries first ≤ i < end of the journal at address `journal`, until one
+ * returns other than 0, and returns that. The patch is valid during the call. */
 int gt_detach_each_patch(const struct gt_detach *out, uint64_t journal, uint32_t first,
 			 uint32_t end, int (*each)(void *data, const struct graftrace_patch *patch),
 			 void *data);
 
-/* detach_jumps.c: threads leave the jumps in the midst of the program's code, before that gets its bytes
- * back; so do contexts in out->places. Whether there are any (true also in doubt). */
+/* detach_jumps.c: jumps of ours in the midst of the program's code (islands). has_jumps: whether there are any;
+ * true also if that cannot be found out. leave_jumps: moves threads that stand at such a jump, and contexts
+ * that were saved there (in out->places), to where the jump leads. Call it before the code gets its bytes
+ * back. */
 bool gt_detach_has_jumps(const struct gt_detach *out);
 int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
-/* detach_slots.c: reads the granules that have a mirror; the stack of one; puts return slots back.
- */
+/* detach_slots.c. read_granules: fills out->granules with those that have a mirror, by address; none if the
+ * process's table cannot be read. stack_of: the address of a granule's stack. put_back_slots: gives every
+ * return slot that leads to a stub the address that the mirror has, except where gt_detach_leaves(), and notes
+ * it by gt_detach_note_restored(). */
 int gt_detach_read_granules(struct gt_detach *out);
 uint64_t gt_detach_stack_of(const struct graftrace_granule *granule);
 int gt_detach_put_back_slots(struct gt_detach *out);
 
-/* detach_unwinders.c: which code is an unwinder's (in out->maps), and whether an address is in it.
- */
-/* A thread in a system call is in no unwinder, and has only old words on its stack: but for a call
- * of ours (a traced function of the unwinder's is being recorded), and a short one of its own, as a
- * lock's, which is over some rounds later. */
+/* detach_unwinders.c. */
+/* True: the thread waits in a system call outside our code, so it is in no unwinder, and what its stack holds
+ * of ours is left over. Always false in the first rounds: an unwinder makes short calls itself (a lock). */
 bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers);
+/* Fills out->unwinders with the address ranges of unwinders' code: those that the agent's state names, then
+ * libraries in out->maps. is_unwinder: whether an address is in one of them. */
 void gt_detach_find_unwinders(struct gt_detach *out);
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
-/* near[i]: words[i], of a stack from the stack pointer on, stands near a return address into an unwinder; the first
- * ones also if the thread is in one. Whether any does. */
+/* words: `count` of a thread's stack, upwards from its stack pointer (or red zone); near: as many. Sets near[i]
+ * if words[i] stands within GT_DETACH_NEAR_WORDS of a return address into an unwinder; also the first words if
+ * the thread runs in one. Returns whether it runs in one or has such a return address. */
 bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_struct *registers,
 			 const uint64_t *words, size_t count, bool *near);
-/* Before the slots: which of them stay for now. Then gt_detach_leaves() says so of each. */
+/* Call before gt_detach_put_back_slots(): finds the slots at which an unwinder stands. They stay as they are in
+ * this round (out->left). leaves: whether that slot does. */
 int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads);
 bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
 
-/* detach_exceptions.c: of a slot that came back it is noted; all that did are told to the exceptions that are under
- * way. GT_ENOMEM, GT_EIO, GT_EGONE. */
+/* detach_exceptions.c. note_restored: adds the address of a slot that was put back in this round. Then
+ * fix_exceptions, once: exceptions under way whose handler was found by the stub's CFA of such a slot get the
+ * CFA of the call itself; it empties the list. */
 int gt_detach_note_restored(struct gt_detach *out, uint64_t slot);
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
-/* detach_inside.c: whether a place of a stack has a mirror; a thread's stack from the red zone on:
- * how many words, and *at: where the first stands. */
+/* detach_inside.c. has_mirror: whether the address is in one of out->granules. read_stack: copies a thread's
+ * stack upwards from its red zone (GT_DETACH_RED_ZONE below the stack pointer), and returns how many words; *at:
+ * the address of the first. 0: the stack is in no writable mapping or cannot be read; *at may not be set. */
 bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address);
 size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_struct *registers,
 			    uint64_t words[GT_DETACH_STACK_WORDS], uint64_t *at);
-/* Moves threads out of moved code, and sets `inside`, `quiet` and `clean`. */
+/* Moves threads that stand in moved code to the program's own, and sets `inside`, `walking`, `outside`, `quiet`
+ * and `clean` of *out. Call with out->maps of this round, after the slots were put back. */
 int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
-/* detach_places.c: where a thread that stands at or behind a `syscall` instruction of moved code goes
- * on, told by the region alone; 0: nowhere, or it stands at another instruction. With out->maps. */
+/* detach_places.c: the address of the program's own code at which a thread goes on that stands at or right
+ * behind a `syscall` instruction of moved code. It is found by the region's own tables, for processes of
+ * which this host has no plans. 0: it is not known, or that is no such instruction. Needs out->maps. */
 uint64_t gt_detach_place_of_call(const struct gt_detach *out, uint64_t address);
 
-/* detach_out.c: unmaps everything. */
+/* detach_out.c: clears %gs of all threads and unmaps all that is ours, the image last. Only when no thread is
+ * inside or holds an address of ours. After an error a part is unmapped; what is left can still be found by
+ * gt_detach_find(). */
 int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *threads,
 		    struct gt_message *message);
 

@@ -4,6 +4,11 @@
  * read and drained here. What the target can write is never trusted: the geometry is kept
  * privately, indexes and words that come out of the memory are checked by whoever reads them, and
  * no loop's length depends on them.
+ *
+ * No function takes a lock. What changes the list of arenas (`next`) or frees a stream, a sub-buffer or a page
+ * of the profiler is called with the session's lock held, or before another thread knows the arena; writers in
+ * traced processes may work on the same memory meanwhile. Everything else may be called by any thread. Indexes
+ * that are passed in must be below their count.
  */
 #ifndef GT_ATTACH_ARENA_H
 #define GT_ATTACH_ARENA_H
@@ -80,38 +85,51 @@ struct gt_arena {
 /* A buffer that has to be smaller than was asked for has at least half of this. */
 #define GT_ARENA_BUFFER_LEAST (1ull << 20)
 
-/* buffer_bytes: of the sub-buffers in all, 0 = 64 MB. GT_EINVAL: too small or too large; GT_ENOMEM;
- * GT_EIO. */
+/* Makes the first arena of a recording, empty. buffer_bytes: of the sub-buffers in all, 16 KiB to 1 TiB; 0: 64 MB.
+ * The caller owns it: gt_arena_destroy(). GT_EINVAL: too small or too large; GT_ENOTSUP: the kernel cannot seal
+ * shared memory; GT_ENOMEM; GT_EIO. After an error *arena is empty, and may be destroyed. */
 int gt_arena_create(struct gt_arena *arena, uint64_t buffer_bytes, struct gt_message *message);
 
-/* The same, made smaller as long as all of it has more than most_bytes. */
+/* The same with room for at most most_bytes of address space: if need be without small sub-buffers and
+ * histograms, then with a smaller table of the profiler and a smaller buffer (GT_ARENA_BUFFER_LEAST). If it is
+ * still too large then, it is made nevertheless. */
 int gt_arena_create_within(struct gt_arena *arena, uint64_t buffer_bytes, uint64_t most_bytes,
 			   struct gt_message *message);
 
-/* Another one with the same host's part: laid out alike, with the settings that stand in `first` in what targets
- * write. It is put behind the last one of first->next, and destroyed before `first`. GT_ENOSPC: there are
- * GT_ARENAS already; GT_ENOMEM; GT_EIO. */
+/* Makes another arena of the recording. It shares the host's part with `first`, has the same layout, and begins
+ * with copies of the settings that stand in the part of `first` that targets write. It is appended to the list
+ * first->next and must be destroyed before `first`. GT_ENOSPC: there are GT_ARENAS already, *arena is not
+ * written; GT_ENOMEM; GT_EIO: *arena is empty. */
 int gt_arena_create_beside(struct gt_arena *arena, struct gt_arena *first,
 			   struct gt_message *message);
-/* … out of the list again. */
+/* Takes an arena out of the list of `first`; it is not destroyed. No effect if it is not in the list. */
 void gt_arena_unlink(struct gt_arena *first, const struct gt_arena *arena);
+/* Unmaps the memory and closes its files; of the first arena it also tells the agents that the host has gone. The
+ * struct is empty then: a second call does nothing. It stays in the list of first->next (gt_arena_unlink). */
 void gt_arena_destroy(struct gt_arena *arena);
 
-/* The writers' numbers of the arena are beyond this one, so many at most. */
+/* Writers of the arena have numbers (`generation`) n with from < n ≤ from + most. */
 uint32_t gt_arena_writers_from(const struct gt_arena *arena);
 uint32_t gt_arena_writers_most(const struct gt_arena *arena);
-/* The number of the arena that a writer with this number is of. */
+/* The arena (gt_arena.number) to which a writer with this number belongs. */
 uint32_t gt_arena_number_of_writer(uint32_t writer);
 
-/* What is written to file `path` comes from here: for who finds this memory without us. */
+/* Notes in the memory to which file the arena is recorded, for a later graftrace that finds the memory after this
+ * one was killed (attach/session/leftover.h). The bases are those of the file's clock: ticks of the TSC and ns at
+ * the same moment. A path of GRAFTRACE_ARENA_PATH bytes or more is not noted, nor are the bases then. */
 void gt_arena_note_recording(struct gt_arena *arena, const char *path, uint64_t tsc_base,
 			     uint64_t ns_base);
 
-/* A copy, in private memory, of what another host has made: of its header, which the caller has read
- * somewhere and which nobody vouches for. All else of it is zero. GT_EFORMAT: no arena of this version is
- * laid out so; GT_ENOMEM. */
+/* Makes an arena in private memory with the layout that `header` says, another host's, which the caller has read
+ * from somewhere and has not checked. It gets a copy of the header; all else is zero, for the caller to fill in.
+ * GT_EFORMAT: no arena of this version has such a header; GT_ENOMEM. *arena is empty then. */
 int gt_arena_copy(struct gt_arena *arena, const struct graftrace_arena *header,
 		  struct gt_message *message);
+
+/*
+ * Where things lie in the mapped memory: pointers that are valid until gt_arena_destroy(). An index is not
+ * checked here.
+ */
 
 static inline struct graftrace_stream *gt_arena_stream(const struct gt_arena *arena, uint32_t index)
 {
@@ -130,13 +148,13 @@ static inline struct graftrace_mail *gt_arena_mail(const struct gt_arena *arena,
 	return (struct graftrace_mail *)((char *)arena->memory + arena->mail_offset) + index;
 }
 
-/* Of a sub-buffer: those from sub_buffer_count on are small. */
+/* The size of sub-buffer `index` in bytes, its header included: those from sub_buffer_count on are small. */
 static inline uint32_t gt_arena_bytes_of(const struct gt_arena *arena, uint32_t index)
 {
 	return index < arena->sub_buffer_count ? arena->sub_buffer_bytes : GRAFTRACE_SMALL_BYTES;
 }
 
-/* Indexes of sub-buffers that can be in use lie below. */
+/* All sub-buffers that can be in use have indexes below this. */
 static inline uint32_t gt_arena_index_limit(const struct gt_arena *arena)
 {
 	uint32_t small = __atomic_load_n(&arena->memory->small_next, __ATOMIC_ACQUIRE);
@@ -189,30 +207,34 @@ static inline struct graftrace_selected *gt_arena_selected(const struct gt_arena
 	return (struct graftrace_selected *)((char *)arena->memory + arena->selected_offset);
 }
 
-/* Words of a sub-buffer behind its header. */
+/* How many words sub-buffer `index` has behind its header. */
 static inline uint32_t gt_arena_words(const struct gt_arena *arena, uint32_t index)
 {
 	return (gt_arena_bytes_of(arena, index) - (uint32_t)sizeof(struct graftrace_sub_buffer)) /
 	       8;
 }
 
-/* Zeroes page `index` of the function profiler's and puts it on its free stack. */
+/* Zeroes page `index` of the function profiler and puts it on their free stack. No writer has it. */
 void gt_arena_profile_free(struct gt_arena *arena, uint32_t index);
 
-/* Puts stream `index`, which is FREE, on its free stack. */
+/* Puts stream `index`, whose state is FREE, on the free stack. */
 void gt_arena_free_stream(struct gt_arena *arena, uint32_t index);
 
-/* Zeroes sub-buffer `index`, puts it on the free stack, wakes writers that wait for one. */
+/* Zeroes sub-buffer `index`, sets its state to FREE, puts it on the free stack, and wakes writers that wait for
+ * one. The caller has taken it: no writer or reader has it. */
 void gt_arena_free(struct gt_arena *arena, uint32_t index);
 
-/* Wakes whoever waits for the doorbell (the host itself, from another of its threads). */
+/* Rings the doorbell: wakes the thread that is in gt_arena_wait(). */
 void gt_arena_ring(struct gt_arena *arena);
 
-/* Waits until the doorbell of one of them (arena, arena->next …) differs from what was seen there, seen[number],
- * or timeout_us is over. */
+/* Waits until the doorbell of one of the arenas (arena, arena->next …) differs from seen[number], what
+ * gt_arena_doorbell() gave before, or timeout_us is over. It may return earlier. One thread at a time; `arena` is
+ * the first of the list. */
 void gt_arena_wait(struct gt_arena *arena, const uint32_t seen[GT_ARENAS], uint64_t timeout_us);
+/* How often the doorbell was rung, modulo 2^32. */
 uint32_t gt_arena_doorbell(const struct gt_arena *arena);
 
+/* Wakes all threads of all processes that wait for the word, a shared futex. */
 void gt_arena_wake(uint32_t *word);
 
 #endif

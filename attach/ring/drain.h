@@ -4,7 +4,9 @@
  * sink. Everything read here was written by the target and is checked; a broken arena gives counted
  * corruption, never a fault, a hang or a sub-buffer that the sink could trip over.
  *
- * One thread at a time: call all of it with the session's lock held; no function takes a lock.
+ * One thread at a time: call all of it with the session's lock held; no function takes a lock. The sink is called
+ * by gt_drain_scan() and gt_drain_pass() alone. A writer is named by its index in drain->writers, of which an
+ * index that is too large counts as no writer.
  */
 #ifndef GT_ATTACH_DRAIN_H
 #define GT_ATTACH_DRAIN_H
@@ -103,34 +105,36 @@ struct gt_drain {
 	uint64_t last_clock; /* the latest full clock seen */
 };
 
-/* arena and sink must outlive it; sink: NULL in the ring modes. GT_ENOMEM: nothing is left to be
- * freed. */
+/* arena and sink must outlive it; sink: NULL in the ring modes. The caller may set `forgets`, `is_foreign` and
+ * `data` afterwards. GT_ENOMEM: nothing is left to be freed. */
 int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace_arena_mode mode,
 		  const struct gt_sink *sink, struct gt_message *message);
 /* Frees its tables; the arena stays the caller's. */
 void gt_drain_fini(struct gt_drain *drain);
 
-/* Finds new writers. 0 or GT_ENOMEM. */
+/* Adds the writers that have claimed a stream since the last call. 0 or GT_ENOMEM: those that were not added come
+ * with the next call. */
 int gt_drain_find_writers(struct gt_drain *drain);
 
-/* The same, updates the known ones and tells the sink of them. 0, GT_ENOMEM or the sink's error. */
+/* The same; then updates the numbers of all writers, notes which have ended, and gives the sink those that it
+ * does not know. 0, GT_ENOMEM or the sink's error. */
 int gt_drain_scan(struct gt_drain *drain);
 
-/* Looks which sub-buffers each writer has, for the functions below: without it each of them looks for
- * its own at all of them. For who will ask for all writers. Good until the next look or pass. */
+/* Notes which sub-buffers each writer has. Call it before the functions below are called for many writers: without
+ * it each call searches all sub-buffers. What was noted is used until the next look. */
 void gt_drain_look(struct gt_drain *drain);
 
-/* A writer as the views see it: `first` is the oldest sequence that is there. GT_ENOENT: no such
- * one, or it is forgotten. */
+/* Fills in *writer as the views see it: `first` is the oldest sequence that is there, `next` if there is none.
+ * GT_ENOENT: there is no such writer, or it was forgotten. */
 int gt_drain_writer(struct gt_drain *drain, uint32_t index, struct gt_writer *writer);
 
-/* The oldest sequence of the writer that is there, from `sequence` on; its `next` if there is none.
- */
+/* The oldest sequence of the writer that is there, not below `sequence`; if there is none, its `next`, or
+ * `sequence` if that is greater. `sequence` if there is no such writer. */
 uint64_t gt_drain_next(struct gt_drain *drain, uint32_t index, uint64_t sequence);
 
-/* The writer's thread has ended: its ACTIVE sub-buffer is taken as it stands at the next
- * gt_drain_pass. whole: its process has ended too (or the image it ran); else a living thread of it
- * may be closing the stream at this moment, and the pass waits for that. */
+/* Tells that the writer's thread has ended: the next gt_drain_pass takes its ACTIVE sub-buffer as it stands.
+ * whole: its process has ended too (or the image it ran). Otherwise, if a living thread of the process has begun to
+ * close the stream, the sub-buffer is taken once it is closed. No effect if it has no stream any more. */
 void gt_drain_end_writer(struct gt_drain *drain, uint32_t writer, bool whole);
 
 /*
@@ -143,27 +147,29 @@ void gt_drain_end_writer(struct gt_drain *drain, uint32_t writer, bool whole);
  */
 int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns);
 
-/* Forgets a writer, if that is wanted (gt_drain.forgets): its place is another's then. The caller knows
- * that it has ended, that nothing of it is left, and that the sink knows all of it; this is not looked
- * at. In the ring modes one writer keeps the losses of all. */
+/* Forgets a writer, if drain->forgets is set: its counts are added to those of drain->forgotten, and its index may
+ * be given to another writer. In the ring modes the losses are added to one writer, which is kept
+ * (drain->sum_writer). The caller makes sure that it has ended, that it has no sub-buffer left, and that the sink
+ * has all of it. */
 void gt_drain_forget(struct gt_drain *drain, uint32_t index);
 
-/* Ring modes: somebody views the writers from now on, so none of them is forgotten, and no place is
- * another's later. */
+/* Ring modes: views read the writers from now on. No writer is forgotten any more, and no index is given to
+ * another one. No effect in drain mode. */
 void gt_drain_keep_writers(struct gt_drain *drain);
 
-/* Whether a writer of that process was forgotten. */
-/* Adds what is lost of no writer's, by cause, of a recording that has taken so many nanoseconds. Returns how many of the
- * counts cannot be true, and were left out: any process can write them, and nothing loses more than one a
- * nanosecond. */
+/* Adds to lost[], by cause, the losses that the arena counts for no writer. ns: how long the recording has taken.
+ * Any process can write these counts, so one that is more than a loss a nanosecond is left out; returns how many
+ * were. */
 uint32_t gt_drain_add_lost(const struct gt_drain *drain, uint64_t ns,
 			   uint64_t lost[GRAFTRACE_LOST_CAUSES]);
 
+/* Whether a writer of that process was forgotten. False also for processes beyond three quarters of
+ * GT_DRAIN_PIDS. */
 bool gt_drain_has_forgotten(const struct gt_drain *drain, uint32_t pid);
 
-/* Ring modes: a FULL sub-buffer stays from now on until it is consumed; at most a quarter of all is
- * held so, the call does nothing then. GT_EAGAIN: it is being written. GT_ENOENT: there is none with
- * that sequence. */
+/* Ring modes: keeps a FULL sub-buffer until gt_drain_consume(): writers do not overwrite it. 0 also if it is held
+ * already, or if a quarter of all sub-buffers is held: then it is not, and may be overwritten. GT_EAGAIN: it is
+ * being written. GT_ENOENT: the writer has none with that sequence. */
 int gt_drain_hold(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
 
 /* Frees that one FULL or held sub-buffer of the writer (ring modes). GT_ENOENT: there is none with that
@@ -174,9 +180,10 @@ int gt_drain_consume(struct gt_drain *drain, uint32_t writer, uint64_t sequence)
 void gt_drain_clear(struct gt_drain *drain);
 
 /*
- * Copies the sub-buffer `sequence` of `writer` and checks it. Returns the number of words that may be
- * looked at, without the header's (all, for one that is being written: then *active), GT_ENOENT: not
- * there, GT_EFORMAT: the target has damaged it. buffer: arena->sub_buffer_bytes.
+ * Copies the sub-buffer `sequence` of `writer` into `buffer`, of arena->sub_buffer_bytes, and checks its header; the
+ * words are not checked. Returns the number of words behind the header; of one that is being written *active is set
+ * to true, and all words that it has room for are counted. GT_ENOENT: it is not there, or was overwritten during the
+ * copy; GT_EFORMAT: the target has damaged its header.
  */
 int64_t gt_drain_copy(struct gt_drain *drain, uint32_t writer, uint64_t sequence, void *buffer,
 		      bool *active);
