@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done with events where they happen: filters, of all events that a word names, and triggers. They are made
- * for an event when its probe is armed, since its fields are known then; they stand in the arena
- * (graftrace/filter.h). Freestanding; one thread at a time.
+ * Rules of events: filters and triggers, which are evaluated where an event happens. A session or a kernel sets
+ * them for words ("system:name", or a glob) and then arms each event: its fields are known then, and its rules are
+ * written into the arena (graftrace/filter.h). Until an event is armed anew its old rules stay in force.
+ *
+ * Freestanding. One thread at a time, without locks: a session calls all of it with its own lock held. Strings that
+ * are passed in are copied. What is returned as a pointer is valid until the rules change.
  */
 #ifndef GT_CORE_TRACE_EVENT_RULES_H
 #define GT_CORE_TRACE_EVENT_RULES_H
@@ -15,7 +18,7 @@ struct gt_event_action {
 	struct gt_event_trigger trigger; /* its strings are its own */
 	struct gt_hist_use *hist;	 /* of a histogram; else NULL */
 	const struct gt_hist_use *
-		made_for; /* it goes with this one, whose action reads it; NULL: it was asked for */
+		made_for; /* it is removed with this one, which reads it; NULL: it was asked for */
 	uint32_t word;	  /* it counts in; of a histogram: whether it is paused */
 	struct gt_message misfit; /* its filter does not fit the event, and it does nothing */
 	int unfit;		  /* … the error */
@@ -23,7 +26,7 @@ struct gt_event_action {
 
 struct gt_event_rule {
 	char *word;	 /* gt_event_word_matches(); of triggers "system:name" alone */
-	bool has_filter; /* that it has none is said, too */
+	bool has_filter; /* a filter was set, or set to none */
 	char *filter;	 /* the expression; NULL: none */
 	struct gt_event_action *actions; /* the newest first; then histograms, the oldest first */
 	uint32_t action_count;
@@ -51,81 +54,101 @@ struct gt_event_rules {
 	const struct gt_rules_host *host;
 	struct gt_event_format found;
 	const struct gt_hist_use
-		*looking; /* it looks for variables; NULL: one that is to be made */
+		*looking; /* the histogram whose variables are looked for; NULL: a new one */
 	bool is_waiting;  /* a variable was found whose histogram has no table yet */
 	bool is_placed;	  /* a table has got room */
 	uint32_t word_count;
 	uint8_t words[GRAFTRACE_ARENA_WORDS]; /* 1: it is in use; the first one is never */
 };
 
-/* `host` stays, and has an arena at least. */
+/* Begins without rules. `host` must stay valid until gt_event_rules_fini(), and have at least one arena. */
 void gt_event_rules_init(struct gt_event_rules *rules, const struct gt_rules_host *host);
-/* Also of one that is all zero. */
+/* Frees all that belongs to the rules; what stands in the arenas stays. Allowed if *rules is all zero. */
 void gt_event_rules_fini(struct gt_event_rules *rules);
 
-/* The events of the word have this filter from now on (NULL: none), once they are armed anew.
- * GT_ENOMEM. */
+/* Sets the filter of the events that the word matches, from their next arming on; NULL: they have none. It takes
+ * precedence over filters that were set before. The syntax is not checked. GT_ENOMEM: nothing has changed. */
 int gt_event_rules_set_filter(struct gt_event_rules *rules, const char *word, const char *filter,
 			      struct gt_message *message);
 
-/* The arena has what the rules say of the event. recorded: set_event says so. As for a system's filter on Linux, events without its
- * fields are recorded all. GT_ENOSPC, GT_ENOMEM. */
+/* Writes the rules of the event into the arena, and then those of events that waited for a histogram of it.
+ * recorded: set_event asks for the event. If it does not have the fields of its filter it is recorded without a
+ * filter, as on Linux with the filter of a system; if it does not have those of a trigger, the trigger does nothing
+ * (gt_event_rules_check() and _fits() tell). GT_ENOSPC, GT_ENOMEM: the event keeps its old rules. */
 int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_format *event,
 		       bool recorded, struct gt_message *message);
 
-/* Adds or takes away a trigger of the event ("system:name"); effective once it, and its target, is
- * armed anew. GT_EEXIST, GT_ENOENT, GT_ENOMEM, GT_ENOSPC. */
+/* Adds a trigger to the event `word` ("system:name"), or takes it away; in force once the event and the trigger's
+ * target are armed anew. An event has one trigger of a kind, and one that enables or disables a given target.
+ * GT_EEXIST: it has such a trigger; GT_ENOENT: it has none, or no histogram that is to be continued or cleared;
+ * GT_ENOSPC; GT_ENOMEM. Of histograms also GT_EINVAL: another one has its name, or it needs one of another event
+ * that is not there; GT_EBUSY: another histogram reads its variables. After any error nothing has changed. */
 int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
 			   const struct gt_event_trigger *trigger, bool remove,
 			   struct gt_message *message);
-/* The index'th trigger of the event, with what is left of its limit; false: there is none. */
+/* Gives the index'th trigger of the event, with what is left of its limit; its strings are those of the rules.
+ * False: there is none. */
 bool gt_event_rules_get_trigger(const struct gt_event_rules *rules, const char *word,
 				uint32_t index, struct gt_event_trigger *trigger);
-/* The same, with its strings in `text`; false also where they have no room. */
+/* The same with copies of the strings in `text`, which has room for `room` bytes; false also if that is too
+ * little. */
 bool gt_event_rules_copy_trigger(const struct gt_event_rules *rules, const char *word,
 				 uint32_t index, struct gt_event_trigger *trigger, char *text,
 				 size_t room);
-/* 0, or GT_EINVAL and GT_ENOSPC with the message: the trigger, which was added last, could not be armed; it is
- * taken away. */
+/* Call after a trigger was added and its event was armed. If it is a histogram and the event has one that could not
+ * be armed, takes that one away and returns why, with the message: GT_EINVAL: it does not fit the event; GT_ENOSPC:
+ * there is no room for its table. Otherwise 0. */
 int gt_event_rules_fits(struct gt_event_rules *rules, const char *word,
 			const struct gt_event_trigger *trigger, struct gt_message *message);
-/* The index'th histogram of the event as it is now. GT_ENOENT; GT_ENOMEM. */
+/* Copies the index'th histogram of the event, with what was counted until now. The caller frees the copy by
+ * gt_hist_copy_free(). GT_ENOENT: there is none; GT_ENOMEM: the copy is empty. */
 int gt_event_rules_hist(const struct gt_event_rules *rules, const char *word, uint32_t index,
 			struct gt_hist_copy *copy);
-/* Whether something is done at the event, so that its places are patched in any case. */
+/* Whether the event has triggers, or others enable and disable it: then its places are patched even if it is not
+ * asked for. */
 bool gt_event_rules_act(const struct gt_event_rules *rules, const char *system, const char *name);
-/* It is enabled or disabled by triggers of others; *on: it is recorded now. */
+/* Whether triggers of others enable and disable the event. If so, *on: whether it is recorded now; else *on is not
+ * set. */
 bool gt_event_rules_gate(const struct gt_event_rules *rules, const char *system, const char *name,
 			 bool *on);
+/* Whether the event `word` ("system:name") has a trigger with this action; for GRAFTRACE_RULE_SNAPSHOT also whether
+ * one of its histograms takes snapshots. */
 bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *word,
 				enum graftrace_rule_action action);
 
-/* hist_world.c: what histograms see of each other. is_new: one is to be added. */
+/* hist_world.c: for gt_hist_parse() and gt_hists_describe(): how they find events and other histograms' variables.
+ * Valid as long as `rules`. is_new: the histogram in question is not there yet. */
 struct gt_hist_world gt_event_rules_world(struct gt_event_rules *rules, bool is_new);
-/* As gt_hist_parse(); also GT_ENOENT: there is no such event yet. */
+/* Parses the text of a histogram of the event `word` into *hist, as gt_hist_parse() does, with the event's fields
+ * and the other histograms. GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is wrong; GT_ENOENT: there is no such
+ * event yet. */
 int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, const char *text,
 			      bool is_new, struct gt_hist *hist, struct gt_hist_error *error);
-/* The event's histogram that is the same, whatever its filter; NULL: it has none. */
+/* The event's histogram that is equal to `hist`; filters are not compared. NULL: it has none. */
 const struct gt_hist_use *gt_event_rules_same(const struct gt_event_rules *rules, const char *word,
 					      const struct gt_hist *hist);
-/* A histogram of the event with keys of the same kinds; NULL: it has none. */
+/* The first histogram of the event that has the same keys as `hist`; system NULL: of any event. NULL: there is
+ * none. */
 const struct gt_event_action *gt_event_rules_alike(const struct gt_event_rules *rules,
 						   const char *system, const char *event,
 						   const struct gt_hist *hist);
-/* The histograms of other events whose variables `hist` needs. GT_EINVAL, GT_ENOSPC, GT_ENOMEM. */
+/* Adds the histograms that `hist` needs of other events, whose fields its actions name: each keeps a field as a
+ * variable. They are removed with `made_for`. GT_EINVAL: the other event has no histogram with the same keys;
+ * GT_ENOSPC; GT_ENOMEM: some may have been added, and go with made_for. */
 int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hist *hist,
 				const struct gt_hist_use *made_for, struct gt_message *message);
-/* event_rules.c: a trigger that is a histogram. The same errors. */
+/* event_rules.c: adds a trigger that is a histogram, without a check whether it is there already; it is removed with
+ * `made_for`. GT_ENOSPC, GT_ENOMEM: it was not added. */
 int gt_event_rules_add_hist(struct gt_event_rules *rules, const char *word,
 			    const struct gt_event_trigger *trigger,
 			    const struct gt_hist_use *made_for, struct gt_message *message);
-/* Whether another histogram reads its variables. */
+/* Whether another histogram reads variables of this one. */
 bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt_hist_use *use);
-/* Whether a histogram makes the synthetic event. */
+/* Whether an action of a histogram makes the synthetic event of that name. */
 bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthetic);
 
-/* 0, or GT_EINVAL with the message: there is a filter that none of its events has the fields of, or a
- * trigger's. */
+/* Call when all known events were armed. GT_EINVAL, with the message: there is a filter that fits none of the events
+ * that its word matches, or a trigger that does not fit its event. */
 int gt_event_rules_check(const struct gt_event_rules *rules, struct gt_message *message);
 
 #endif

@@ -134,8 +134,8 @@ struct gt_merge {
 	uint64_t out_of_memory;		  /* writers left out for lack of memory */
 };
 
-/* Starts a merge. memory: copied. filter: NULL, or it must stay valid until gt_merge_fini. GT_ENOMEM:
- * there is nothing to be ended by gt_merge_fini. */
+/* Starts a merge. target: must stay valid until gt_merge_fini. memory: copied. filter: NULL, or it must stay valid
+ * until gt_merge_fini. GT_ENOMEM: there is nothing to be ended by gt_merge_fini. */
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
 		  enum gt_merge_mode mode, struct gt_filter *filter);
 
@@ -148,7 +148,8 @@ void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter);
  * source of their own, whose tid and comm are those of the thread that leaves the CPU or comes back to
  * it. Of a thread that leaves, previous_tid is its number and state its state (GT_STATE_…); of one that
  * comes back, next_tid is. The other number is 0: unknown. Later calls replace the windows; those beyond
- * GT_MERGE_WINDOWS are left out. Of a target that knows no switches there are none. GT_ENOMEM.
+ * GT_MERGE_WINDOWS are left out. The windows are copied. Of a target that knows no switches there are none.
+ * GT_ENOMEM: nothing has changed.
  */
 int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *windows,
 			  uint32_t count);
@@ -157,7 +158,8 @@ int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *
  * count. */
 uint64_t gt_merge_count_switches(const struct gt_merge *merge);
 
-/* Leaves out the switches up to that clock. Call it before the first gt_merge_next. */
+/* Leaves out the switches up to that clock (in the records' unit), itself included. Call it before the first
+ * gt_merge_next. */
 static inline void gt_merge_skip_switches(struct gt_merge *merge, uint64_t clock)
 {
 	merge->switches_given = clock;
@@ -169,15 +171,16 @@ static inline void gt_merge_skip_switches(struct gt_merge *merge, uint64_t clock
 #define GT_STATE_PREEMPTED 256 /* R+ */
 
 /* Follow and consume: looks for new writers, and for new records of writers that had none. Cheap enough
- * to be called before each batch of records. 0 or GT_ENOMEM. */
+ * to be called before each batch of records. Of a snapshot it does nothing. 0, or GT_ENOMEM: the new writers that
+ * were not added come with the next call. */
 int gt_merge_poll(struct gt_merge *merge);
 
 /* Moves on to the next record in order. 1: it is (*source)->record, valid until the next call; 0: there
- * is no more (snapshot, or after gt_merge_finish); GT_EAGAIN: there is none now. */
+ * is no more (snapshot, or after gt_merge_finish); GT_EAGAIN: there is none now. Otherwise *source is not set. */
 int gt_merge_next(struct gt_merge *merge, struct gt_source **source);
 
-/* The record after source->record of the same writer, or NULL: there is none yet. Only while
- * source->record is an ENTRY. */
+/* The record after source->record of the same writer, valid until the next gt_merge_next, or NULL: there is none
+ * yet. Only while source->record is an ENTRY. */
 const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source *source);
 
 /* Leaves out the record that gt_merge_ahead returned: it was shown together with this one. */
@@ -190,8 +193,9 @@ static inline void gt_merge_finish(struct gt_merge *merge)
 	merge->finished = true;
 }
 
-/* Leaves out the records that another reader has consumed. `given` has an element a writer, and must
- * stay valid until gt_merge_fini. Call it before the first gt_merge_next. */
+/* Leaves out the records that another reader has consumed. `given` has `count` elements, by the writers' index, and
+ * must stay valid until gt_merge_fini; of other writers nothing is left out. Call it before the first
+ * gt_merge_next. */
 static inline void gt_merge_skip_given(struct gt_merge *merge, const struct gt_merge_given *given,
 				       uint32_t count)
 {
@@ -199,7 +203,7 @@ static inline void gt_merge_skip_given(struct gt_merge *merge, const struct gt_m
 	merge->given_count = count;
 }
 
-/* The same for records that were consumed CPU by CPU. */
+/* The same for records that were consumed CPU by CPU: an element for each CPU. */
 static inline void gt_merge_skip_cpus(struct gt_merge *merge, const struct gt_merge_cpu_given *cpus,
 				      uint32_t count)
 {
@@ -213,7 +217,7 @@ struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t inde
 /* The same without records that were decoded and not given yet: for a merge that is ended early. */
 struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t index);
 
-/* Frees all of the merge's memory; the struct itself stays the caller's. */
+/* Frees all of the merge's memory; the struct itself stays the caller's. A second call does nothing. */
 void gt_merge_fini(struct gt_merge *merge);
 
 #endif
