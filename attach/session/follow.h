@@ -35,8 +35,9 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
 void gt_follow_drop(struct gt_session *session, size_t at);
 /* Whether process pid lives and has that thread. Takes no lock. */
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid);
-/* One round: obeys letters, takes note of ends, looks at credentials, lets stopped writers go on.
- * Returns how much was done; GT_ENOMEM, or an error of the sink: the session cannot go on. */
+/* One round of the thread that polls: obeys letters, ends processes and threads that have ended, looks at
+ * credentials, lets stopped writers go on. now_ns: CLOCK_MONOTONIC. Returns how many letters, ends and writers that
+ * were; GT_ENOMEM, or an error of the sink: the session cannot go on. */
 int gt_follow_work(struct gt_session *session, uint64_t now_ns);
 
 /*
@@ -77,17 +78,17 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
 /* Forgets processes that have ended, with their threads' writers and letters, and reaps the program.
  * Returns how many ended. */
 int gt_follow_end_processes(struct gt_session *session);
-/* Ends the writers of threads that have ended. is_time: of all arenas; else only of those that run
- * short of room. Takes in processes that have written and are not in the list. */
+/* Ends the writers of threads that have ended, and takes in processes that have written and are not in the list.
+ * is_time: looks at all arenas; else only at those of which three quarters of the sub-buffers are in use. */
 void gt_follow_end_threads(struct gt_session *session, bool is_time);
 /* Ends the writers of process pid, which writes no more. Its letters must have been read before. */
 void gt_follow_end_writers(struct gt_session *session, pid_t pid);
-/* The same of all processes: also of a fork that ended before its letter was read. */
+/* The same for all processes, also for a fork that ended before its letter was read. */
 void gt_follow_end_all(struct gt_session *session);
 /* Takes the agent out of a process that lives; it stays in the list without the agent. Threads of it
  * that wait for answers get them as soon as no call and no return leads to the agent. why: the reason
  * to note (gt_session_note_untraced); NULL: none, and after an error the process keeps the agent.
- * limit_ms, *left and errors as of gt_detach_waiting(): GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
+ * limit_ms, *left and errors as of gt_detach_waiting(). */
 int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
 		    int limit_ms, enum gt_detach_left *left);
 
@@ -96,7 +97,8 @@ int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const 
  */
 
 /* Takes the agent out of all processes, also of forks of which no letter has told; the list is empty
- * then. Returns the first error, of gt_detach_process(); *message says what stays where. */
+ * then, also after an error. Returns the first error, of gt_detach_process(); *message (or NULL) says what stays in
+ * which process. */
 int gt_follow_detach_all(struct gt_session *session, struct gt_message *message);
 
 #endif

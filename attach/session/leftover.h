@@ -22,7 +22,7 @@ int gt_leftover_read(pid_t pid, struct gt_leftover **leftover, struct gt_message
 
 /* The path of the file that its host wrote, as the memory has it; "": none. Lives as long as the leftover. */
 const char *gt_leftover_recording(const struct gt_leftover *leftover);
-/* … and the base of that file's clock. */
+/* The base of that file's clock, as the memory has it: ticks of the TSC, and ns at the same moment. */
 uint64_t gt_leftover_tsc(const struct gt_leftover *leftover);
 uint64_t gt_leftover_ns(const struct gt_leftover *leftover);
 
@@ -35,7 +35,7 @@ uint32_t gt_leftover_writers(const struct gt_leftover *leftover);
 int gt_leftover_give(struct gt_leftover *leftover, const struct gt_sink *sink, uint64_t *calls,
 		     struct gt_message *message);
 
-/* NULL is allowed. */
+/* Frees it; NULL is allowed. */
 void gt_leftover_free(struct gt_leftover *leftover);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The target of a running session (core/trace/target.h), over its arenas: reads while writers write,
- * never gives a torn copy. From any thread: a lock that is held for one copy at a time.
+ * The target of a running session (core/trace/target.h), over its arenas. It reads while writers write, and never
+ * gives a torn copy. Its operations may be called from any thread without the session's lock: each takes it.
  */
 #ifndef GT_ATTACH_LIVE_TARGET_H
 #define GT_ATTACH_LIVE_TARGET_H
@@ -35,11 +35,11 @@ struct gt_live_target {
 	struct gt_off_cpu_watch *off_cpu; /* NULL: switches are not known */
 };
 
-/* lock: the session's, taken by the target's operations. drain: of the first arena. What is given must
- * outlive it. */
+/* Cannot fail. lock: the session's, taken by the target's operations. drain: of the first arena. All of them must
+ * stay valid until gt_live_target_fini(). */
 void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock, struct gt_drain *drain,
 			 struct gt_catalog *catalog);
-/* Another arena's. With the lock held. */
+/* Adds the drain of another arena; it must stay valid as well. Call with the lock held; at most GT_ARENAS. */
 void gt_live_target_add(struct gt_live_target *live, struct gt_drain *drain);
 /* As the last who knows it. */
 void gt_live_target_fini(struct gt_live_target *live);

@@ -28,7 +28,8 @@ struct gt_profile {
 	bool out_of_memory; /* counts of ended threads were lost: reported once, in rows */
 };
 
-/* What is given must outlive it. Cannot fail. */
+/* Begins with no counts. Cannot fail. The three pointers must stay valid until gt_profile_fini(), which frees what it
+ * has allocated. */
 void gt_profile_init(struct gt_profile *profile, struct gt_arena *arena, struct gt_drain *drain,
 		     struct gt_catalog *catalog);
 void gt_profile_fini(struct gt_profile *profile);
@@ -52,8 +53,8 @@ struct gt_profile_sum {
 int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_sum **sums,
 		    uint32_t *count);
 
-/* Makes sums of several arenas, one behind the other, into one: each function once. *count: of them
- * before and after; they are in the same place. */
+/* Adds up, in place, entries of the same function: sums[] has the sums of several arenas, one after the other.
+ * *count: the number of entries, before and after. */
 void gt_profile_merge(const struct gt_catalog *catalog, struct gt_profile_sum *sums,
 		      uint32_t *count);
 

@@ -150,8 +150,8 @@ int gt_session_set_tracer(struct gt_session *session, enum graftrace_tracer trac
  * references to the lists. Patches. GT_EINVAL: a glob matches no function; the old lists stay. */
 int gt_session_set_filters(struct gt_session *session, const struct gt_trace_settings *settings,
 			   struct gt_message *message);
-/* set_graph_notrace: function_graph leaves out these functions and the calls below them. Takes a
- * reference. Patches. GT_EINVAL: a glob matches no function. */
+/* set_graph_notrace: function_graph leaves out these functions and the calls below them. NULL: none. Takes a
+ * reference. Patches. GT_EINVAL: a glob matches no function; the old list stays. */
 int gt_session_set_graph_notrace(struct gt_session *session, struct gt_word_list *list,
 				 struct gt_message *message);
 /* Which events with fields the top wants, whatever the tracer: words of gt_event_words_match(). Takes a
@@ -167,9 +167,9 @@ int gt_session_set_events(struct gt_session *session, struct gt_word_list *words
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
 /* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings
- * are copied. Patches. GT_EEXIST, GT_ENOENT, GT_ENOSPC, GT_ENOMEM; GT_EINVAL, GT_EDOM: a histogram does not
- * fit the event; GT_EBUSY: another histogram reads this one's variables. GT_EBUSY, GT_ENOSPC and GT_ENOMEM may
- * be of patching, too: then it was changed (gt_session_event_trigger_get() tells). */
+ * are copied. Patches. GT_EEXIST, GT_ENOENT, GT_ENOSPC, GT_ENOMEM; GT_EINVAL: a histogram does not fit the
+ * event, or another one has its name; GT_EBUSY: another histogram reads this one's variables. GT_EBUSY,
+ * GT_ENOSPC and GT_ENOMEM may be of patching, too: then it was changed (gt_session_event_trigger_get() tells). */
 int gt_session_event_trigger(struct gt_session *session, const char *word,
 			     const struct gt_event_trigger *trigger, bool remove,
 			     struct gt_message *message);
@@ -184,9 +184,9 @@ struct gt_hist_error;
 int gt_session_event_hist(struct gt_session *session, const char *word, uint32_t index,
 			  struct gt_hist_copy *copy);
 void gt_session_event_hist_free(struct gt_hist_copy *copy);
-/* It has triggers, or others enable and disable it. */
+/* Whether the event has triggers, or triggers of others enable and disable it. */
 bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name);
-/* Triggers of others enable and disable it, so it may be recorded without being asked for. */
+/* Whether triggers of others enable and disable the event: then it may be recorded without being asked for. */
 bool gt_session_event_is_gated(struct gt_session *session, const char *system, const char *name);
 /* Calls back for each known event, object by object, until `each` returns non-zero, and returns that.
  * enabled: it is recorded in some process. reason: why its place cannot be patched, or NULL. Events of
@@ -232,11 +232,12 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 int gt_session_set_probe(struct gt_session *session, const char *text, size_t bytes,
 			 enum gt_probe_kinds kinds, struct gt_probe_error *error,
 			 struct gt_message *message);
-/* Those of the group and name; "": any. GT_ENOENT: there is none (of a name); GT_EBUSY: one of them is
- * recorded, and none was removed. */
+/* Removes the probes of the group and name; "": of any. GT_ENOENT: there is none (only with a name); GT_EBUSY:
+ * one of them is recorded, and none was removed. */
 int gt_session_remove_probes(struct gt_session *session, const char *group, const char *name,
 			     struct gt_message *message);
-/* The number of the event that a dynamic probe is, where its file is known. False: it is of none. */
+/* *number: the number of the event that a dynamic probe makes. False: there is no such probe, or no file that
+ * the session knows has its place yet. */
 bool gt_session_probe_event(struct gt_session *session, const char *group, const char *name,
 			    uint32_t *number);
 
@@ -249,8 +250,8 @@ bool gt_session_probe_event(struct gt_session *session, const char *group, const
 int gt_session_set_synthetic(struct gt_session *session, const char *text, size_t bytes,
 			     struct gt_event_format *event, struct gt_probe_error *error,
 			     struct gt_message *message);
-/* Of the name; "": all. GT_ENOENT; GT_EBUSY: one of them is recorded, has rules or is made by a
- * histogram, and none was removed. */
+/* Removes the synthetic event of the name; "": all. GT_ENOENT; GT_EBUSY: one of them is recorded, has rules or
+ * is made by a histogram, and none was removed. */
 int gt_session_remove_synthetics(struct gt_session *session, const char *name,
 				 struct gt_message *message);
 /* As gt_session_each_event(), of synthetic ones. */
@@ -258,8 +259,8 @@ int gt_session_each_synthetic(struct gt_session *session,
 			      int (*each)(void *data, const struct gt_event_format *event,
 					  bool enabled, const char *reason),
 			      void *data);
-/* 0, or what is wrong with the text of a histogram of the event: *error says it. is_new: it is to be added.
- * GT_EINVAL, GT_EDOM, GT_EEXIST, GT_ENOENT, GT_ENOMEM. */
+/* Checks the text of a histogram of the event `word` ("system:name"); changes nothing. is_new: it is to be added.
+ * GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is wrong; GT_ENOENT: there is no such event yet; GT_ENOMEM. */
 int gt_session_check_hist(struct gt_session *session, const char *word, const char *text,
 			  bool is_new, struct gt_hist_error *error);
 
@@ -300,7 +301,7 @@ int gt_session_ask(struct gt_session *session, uint32_t who,
  * After an error of patching these are the new settings. */
 struct gt_trace_settings gt_session_asked(struct gt_session *session, uint32_t who);
 /* Ends an instance: it asks for nothing, and its number can be given again. Patches; errors of that are not
- * told. */
+ * reported. */
 void gt_session_leave(struct gt_session *session, uint32_t who);
 /* Whether the ring would hold exactly the records that the top asks for if instance `who` had these
  * settings. */
@@ -310,10 +311,10 @@ bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
  * GT_EINVAL: in drain mode. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
 			     struct gt_message *message);
-/* Ring modes. Tells, once and for good, that a reader consumes records all the time: a writer that
- * finds no room then waits, a fifth of a second at most, before it drops a record. */
+/* Ring modes. Tells the agents, once and for good, that a reader consumes records all the time: from then on the ring
+ * overwrites nothing, and a writer that finds no room waits, a fifth of a second at most, before it drops a record. */
 void gt_session_set_transport(struct gt_session *session);
-/* Tells that records were consumed: writers that have stopped for lack of room go on. */
+/* Call after records were consumed: lets writers go on that have stopped for lack of room. */
 void gt_session_has_room(struct gt_session *session);
 /*
  * Triggers (struct gt_trigger in core/trace/target.h). From any thread; each takes the session's lock.
@@ -321,7 +322,7 @@ void gt_session_has_room(struct gt_session *session);
  * and count are replaced. GT_EINVAL: no function matches; GT_ENOSPC: too many functions.
  * remove: the trigger with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
  * get: the index-th; its glob is copied into `glob`, cut to `room`. `count` is the number of hits left,
- * for the function of its glob that has most; *spent: none has any left, and count is 0. GT_ENOENT
+ * for the function of its glob that has most; *spent (not NULL): none has any left, and count is 0. GT_ENOENT
  * after the last.
  * add and remove patch. After an error of patching the change is made (get tells).
  * handler: called by the thread that polls the session, without the lock, for all actions but STACKTRACE.
@@ -371,8 +372,8 @@ int gt_session_switches(struct gt_session *session, struct gt_message *message);
  * that returned 0. Errors as above. */
 int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message);
 void gt_session_unwatch_off_cpu(struct gt_session *session);
-/* The number of the thread that started thread `tid`, and the clock at which it did. 0: unknown,
- * because switches were not watched then. */
+/* The number of the thread that started thread `tid`, and *clock, when it did. 0: unknown, because switches were
+ * not watched then; *clock is not set. Takes no lock of the session. */
 uint32_t gt_session_creator(struct gt_session *session, uint32_t tid, uint64_t *clock);
 /* Ring modes: writes the switches that are kept, the newest ones, to a sink. Returns its error. Takes no
  * lock of the session, and calls the sink without it. */
@@ -495,7 +496,7 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 /* The present sum of `damaged` and `corrupt` of the totals. From any thread. Takes the lock. */
 uint64_t gt_session_damaged(struct gt_session *session);
 
-/* How much of the pool of sub-buffers is in use, 0 ... 100. From anywhere, from the sink too. */
+/* How much of the pool of sub-buffers is in use, 0 ... 100. From any thread, from the sink too; takes no lock. */
 unsigned gt_session_buffer_use(const struct gt_session *session);
 
 /* Sends a signal to the program. (Ctrl-C needs none: the terminal sends it to the program, too.) GT_EGONE: it

@@ -203,31 +203,31 @@ int gt_session_first_arena(struct gt_session *session, const struct gt_session_o
 			   struct gt_message *message);
 /* Unmaps and frees all arenas, without the lock: nobody else knows the session any more. */
 void gt_session_end_arenas(struct gt_session *session);
-/* That of the process's credentials, made if there is none. GT_EGONE; GT_ENOSPC: there are too many;
- * GT_EBUSY: it would have to be made, and this is not the thread that polls; GT_ENOMEM, GT_EIO. */
+/* *arena: the arena for the process's credentials, which is made if there is none. GT_EGONE; GT_ENOSPC: there are too
+ * many; GT_EBUSY: it would have to be made, and this is not the thread that polls; GT_ENOMEM, GT_EIO. */
 int gt_session_arena_of(struct gt_session *session, pid_t pid, struct gt_session_arena **arena,
 			struct gt_message *message);
 /* session_move.c. Gives processes that have changed their credentials another arena. Looks at a few at
  * each call, and only now and then. What cannot be moved is noted (gt_session_note_untraced, _shared).
  * By the thread that polls. */
 void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns);
-/* session_attach.c. Attaches to one process more, which must not be in the list. By the thread that polls.
+/* session_attach.c. Attaches to one more process, which must not be in the list. By the thread that polls.
  * Errors as of gt_session_start(); after one the process is as before. */
 int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_message *message);
-/* The arena that the process has mapped; NULL: none of ours. */
+/* The arena of the session that the process has mapped; NULL: it has none. */
 struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid_t pid);
-/* A process has got the arena, and had `from` before, NULL: none: counts it there, sets tracee->arena and its
- * helper; if its first thread is listed in `from`, it is in the new one. Cannot fail. */
+/* Call when a process has got an arena. from: the arena that it had before; NULL: none. Counts the process in the
+ * arena, sets tracee->arena and the process's helper, and lists its first thread in the arena as it was in `from`.
+ * Cannot fail. */
 void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 		      struct gt_session_arena *arena, const struct gt_session_arena *from);
-/* Where set_ftrace_pid or set_ftrace_notrace_pid lists the thread in arena `from`, it is listed in
- * `arena` from now on, too. */
+/* Adds the thread to the lists of `arena` (set_ftrace_pid, set_ftrace_notrace_pid) that have it in arena `from`. */
 void gt_session_take_threads(struct gt_session *session, pid_t tid,
 			     const struct gt_session_arena *from, struct gt_session_arena *arena);
 /* Writes the list into the arena, as it was last set. */
 void gt_session_list_threads(struct gt_session *session, const struct gt_session_arena *arena,
 			     enum gt_session_list which);
-/* Writes tracing_on into all arenas. Threads' stop words follow by gt_stop_words_write_host(). */
+/* Writes tracing_on into all arenas. Call gt_stop_words_write_host() afterwards for the threads' stop words. */
 void gt_session_write_tracing(struct gt_session *session, bool on);
 /* Finds the writers that are new in the arenas. 0; GT_ENOMEM: some are missing. */
 int gt_session_find_writers(struct gt_session *session);
@@ -237,13 +237,13 @@ int gt_session_drain(struct gt_session *session, uint64_t now_ns);
 
 /* session_joint.c: what the askers (the top, instances) want together. */
 
-/* Asker `who`, in use or not; it stays at its address. */
+/* Asker `who` (0: the top), in use or not; it stays at its address. */
 static inline struct gt_session_asker *gt_session_asker_of(struct gt_session *session, uint32_t who)
 {
 	return &session->wanted.askers[who];
 }
 
-/* What the arena has to be told, so that each asker gets what it wants. */
+/* The arena's settings by which each asker gets at least what it wants. */
 struct gt_session_joint {
 	enum graftrace_tracer tracer;
 	bool on;
@@ -254,14 +254,14 @@ struct gt_session_joint {
 /* Computed anew from all askers and the profiler; changes nothing. */
 struct gt_session_joint gt_session_joint_of(const struct gt_session *session);
 
-/* Whether it is in use and has a tracer. */
+/* Whether the asker is in use and has a tracer. */
 bool gt_session_asker_traces(const struct gt_session_asker *asker);
-/* Instances that want records. */
+/* The number of instances that want records. */
 uint32_t gt_session_count_others(const struct gt_session *session);
 /* Takes asker number `who` into use: its lists are a part of the selection from now on. */
 void gt_session_join_selection(struct gt_session *session, uint32_t who);
-/* Brings up to date what of the selection depends on tracers. True: it has changed, so gt_session_select
- * must follow. */
+/* Updates the part of the selection that depends on the askers' tracers. True: it has changed, so call
+ * gt_session_select() next. */
 bool gt_session_update_off(struct gt_session *session);
 
 /* At the start: makes the options the top's settings; words are not looked at, since no function is known
@@ -270,13 +270,13 @@ int gt_session_ask_first(struct gt_session *session, const struct gt_session_opt
 			 struct gt_message *message);
 /* Drops all askers' references to lists; without the lock, as the last who knows the session. */
 void gt_session_ask_fini(struct gt_session *session);
-/* A trigger has switched tracing on or off in the arena: notes it as the top's tracing_on. */
+/* Call when a trigger has switched tracing on or off in the arena: makes that the top's tracing_on. */
 void gt_session_note_trigger(struct gt_session *session, const struct gt_session_arena *arena,
 			     bool on);
 /* Makes the arena's settings what the top and all instances ask for together. */
 void gt_session_publish(struct gt_session *session);
-/* Takes the arena's tracing_on, which a trigger may have changed, over into the top's settings, unless
- * records are made for others, too (an instance, the profiler). Call it before settings are changed. */
+/* Copies the arena's tracing_on, which a trigger may have changed, into the top's settings, unless records are made
+ * for others, too (an instance, the profiler). Call it before settings are changed. */
 void gt_session_take_top(struct gt_session *session);
 /* Writes session->wanted.threshold_ns into the arena. */
 void gt_session_publish_threshold(struct gt_session *session);
@@ -298,21 +298,20 @@ int gt_session_check_words(struct gt_session *session, const struct gt_word_list
 /* session_joint.c: patches all processes by the present selection, each with its world stopped. Goes on
  * after an error, and returns the first: of gt_tracee_select(), gt_session_select_syscalls(). */
 int gt_session_select(struct gt_session *session, struct gt_message *message);
-/* session_events.c: the selection's words become those of all askers; gt_session_select() must follow.
- * GT_ENOMEM: they stay. */
+/* session_events.c: sets the selection's words of events to those of all askers; call gt_session_select() next.
+ * GT_ENOMEM: the old words stay. */
 int gt_session_join_events(struct gt_session *session, struct gt_message *message);
 /* Makes `words` the asker's list of events, takes a reference, and joins the events. *changed: there are
- * other words than before, and gt_session_select() must follow. GT_ENOMEM: the old list stays. */
+ * other words than before, so call gt_session_select() next. GT_ENOMEM: the old list stays. */
 int gt_session_set_asker_events(struct gt_session *session, struct gt_session_asker *asker,
 				struct gt_word_list *words, bool *changed,
 				struct gt_message *message);
-/* Objects were loaded: where a word waits for one of them, its events are recorded from now on. Errors as of
- * gt_session_select(). */
+/* Call when objects were loaded: records their events from now on if a word of a list names them by the object.
+ * Errors as of gt_session_select(). */
 int gt_session_events_came(struct gt_session *session, struct gt_message *message);
-/* session_notrace.c: the list of set_graph_notrace, which is in the top's settings and stays theirs;
- * NULL: empty. While instances trace, the selection must not have it (whoever sets
- * selection.graph_notrace sees to that): these functions are recorded then, and the top leaves them out
- * when it copies records. */
+/* session_notrace.c: the list of set_graph_notrace in the top's settings, without a reference of its own; NULL:
+ * empty. While instances trace, selection.graph_notrace must be NULL: these functions are recorded then, and the top
+ * leaves them out when it copies records. */
 struct gt_word_list *gt_session_notrace(struct gt_session *session);
 
 /* Call it when the tracer or the profiler was switched on or off: with neither, all functions get
@@ -342,22 +341,23 @@ int gt_session_check_profile(struct gt_session *session, bool profile, enum graf
 /* session_switches.c. Watches the switches of processes that are about to be traced, if there is a
  * tracer and the kernel allows it. */
 void gt_session_watch(struct gt_session *session, const pid_t *pids, size_t count);
-/* The same for all processes when the tracer has changed. Without a tracer they are not watched, so
- * that switched off tracing costs nothing; but for drain mode, where the watching goes on once begun, and
- * while gt_session_watch_off_cpu() asks for it. */
+/* The same for all processes when the tracer has changed. Without a tracer they are not watched, so that tracing
+ * that is off costs nothing. Exceptions: in drain mode watching goes on once it has begun, and while
+ * gt_session_watch_off_cpu() asks for it. */
 void gt_session_watch_as_traced(struct gt_session *session);
 /* session_untraced.c. Notes that the process is not traced, and why; copies the text. A reason that was noted
  * before is not noted again; nor is what finds no room. */
 void gt_session_note_untraced(struct gt_session *session, pid_t pid, const char *why);
-/* The same of one that stays traced, in memory that it shares with processes of other credentials. */
+/* The same for a process that stays traced, in memory that it shares with processes of other credentials. */
 void gt_session_note_shared(struct gt_session *session, pid_t pid, const char *why);
 /* session_deaths.c. Notes the death of a process that has ended, if a signal killed it. */
 void gt_session_note_end(struct gt_session *session, const struct gt_process *process);
 
-/* session_syscalls.c: what agents find in their table of calls becomes what is asked for. Errors of the
+/* session_syscalls.c: writes into the agents' table of system calls which of them are asked for. Errors of the
  * sink, GT_ENOMEM, GT_ENOSPC. */
 int gt_session_select_syscalls(struct gt_session *session, struct gt_message *message);
-bool gt_session_has_syscalls(const struct gt_session *session); /* a word of the list names them */
+/* Whether a word of the list of events names events of system calls. */
+bool gt_session_has_syscalls(const struct gt_session *session);
 /* Whether that event of a system call is recorded now. */
 bool gt_session_syscall_is_on(const struct gt_session *session, const char *system,
 			      const char *name);
@@ -367,7 +367,8 @@ int gt_session_each_syscall(struct gt_session *session,
 					bool enabled, const char *reason),
 			    void *data);
 
-/* session_synthetics.c: puts the rules of synthetic events in place. Errors as above. */
+/* session_synthetics.c: gives the sink the synthetic events that it does not know, and arms all of them
+ * (gt_event_rules_arm). Errors as above. */
 int gt_session_select_synthetics(struct gt_session *session, struct gt_message *message);
 /* Whether that synthetic event is recorded now. */
 bool gt_session_synthetic_is_on(const struct gt_session *session, const char *system,
@@ -378,19 +379,19 @@ int gt_session_each_synthetic_locked(struct gt_session *session,
 						 bool enabled, const char *reason),
 				     void *data);
 
-/* session_events.c: whether event `number` has a trigger that does this (enum gt_trigger_action); *event:
- * what it is, if so. */
+/* session_events.c: whether event `number` has a trigger with that action (enum gt_trigger_action); *event: its
+ * description, if there is such an event. */
 bool gt_session_event_acts(struct gt_session *session, uint32_t number, uint64_t action,
 			   struct gt_event_format *event);
-/* session_trigger.c; by the thread that polls. Acts on the letter of a trigger, which any process may
- * have written: what no trigger does is not done. True: it is answered later, after its handler has run. */
+/* session_trigger.c; by the thread that polls. Acts on the letter of a trigger. Any process may have written it: an
+ * action that no trigger has is ignored. True: the letter is answered later, after its handler has run. */
 bool gt_session_on_trigger(struct gt_session *session, const struct gt_letter *letter,
 			   const struct graftrace_mail *mail);
-/* Acts on a letter that tells of a new handler of a signal: the handler gets a trigger that stops tracing.
- * Where it cannot, it has none. */
+/* Acts on a letter that tells of a new handler of a signal: gives the handler a trigger that stops tracing. Errors
+ * are ignored: then it has none. */
 void gt_session_on_handler(struct gt_session *session, const struct graftrace_letter *letter);
-/* The handlers of the signals that are stopped at, by number - 1; 0: there is none, or the process has ended.
- * Within gt_tracer_run(). Errors as of gt_signals_handlers(), but for GT_EGONE. */
+/* Fills in the addresses of the process's handlers for gt_session_options.stop_signals, by number - 1; 0: there is
+ * none, or the process has ended. Within gt_tracer_run(). Errors as of gt_signals_handlers(), except GT_EGONE. */
 int gt_session_handlers(struct gt_session *session, struct gt_tracee *tracee, uint64_t handlers[64],
 			struct gt_message *message);
 /* gt_session_on_handler() for those of a process that was attached to and is in the list. */
