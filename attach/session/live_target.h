@@ -41,7 +41,7 @@ void gt_live_target_init(struct gt_live_target *live, pthread_mutex_t *lock, str
 			 struct gt_catalog *catalog);
 /* Adds the drain of another arena; it must stay valid as well. Call with the lock held; at most GT_ARENAS. */
 void gt_live_target_add(struct gt_live_target *live, struct gt_drain *drain);
-/* As the last who knows it. */
+/* Frees what it has allocated; no other thread may use it any more. */
 void gt_live_target_fini(struct gt_live_target *live);
 
 #endif

@@ -268,7 +268,7 @@ bool gt_session_update_off(struct gt_session *session);
  * yet. GT_ENOMEM. */
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message);
-/* Drops all askers' references to lists; without the lock, as the last who knows the session. */
+/* Drops all askers' references to lists; without the lock, when no other thread knows the session. */
 void gt_session_ask_fini(struct gt_session *session);
 /* Call when a trigger has switched tracing on or off in the arena: makes that the top's tracing_on. */
 void gt_session_note_trigger(struct gt_session *session, const struct gt_session_arena *arena,

@@ -49,7 +49,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 struct gt_control_target *gt_live_control(struct gt_live *live);
 
 /* The top's records as `trace` shows them, with the same clock. Valid until gt_live_destroy; from any
- * thread. */
+ * thread. Takes live->lock. */
 struct gt_target *gt_live_view(struct gt_live *live);
 
 /* The one or two targets that have the top's records, in order of time; for writing a recording once

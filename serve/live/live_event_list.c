@@ -114,7 +114,7 @@ static struct gt_live_event_list *list_of(struct gt_live *live)
 	return live->top != NULL ? live->top->event_list : live->event_list;
 }
 
-const struct gt_live_event_list *gt_live_events_lock(struct gt_live *live)
+const struct gt_live_event_list *gt_live_event_list_lock(struct gt_live *live)
 {
 	struct gt_live_event_list *list = list_of(live);
 
@@ -125,7 +125,7 @@ const struct gt_live_event_list *gt_live_events_lock(struct gt_live *live)
 	return list;
 }
 
-void gt_live_events_unlock(struct gt_live *live)
+void gt_live_event_list_unlock(struct gt_live *live)
 {
 	pthread_mutex_unlock(&list_of(live)->lock);
 }

@@ -20,14 +20,14 @@ struct gt_live_event_list {
 	pthread_mutex_t lock;
 };
 
-/* For the top; its instances have it, too. GT_ENOMEM. */
+/* Makes live->event_list. live: the top, whose list its instances use, too. Before another thread knows it. GT_ENOMEM. */
 int gt_live_event_list_init(struct gt_live *live);
-/* As the last who knows it. */
+/* Frees it; no other thread may know `live` any more. */
 void gt_live_event_list_fini(struct gt_live *live);
 
-/* Returns the events as they are now, holding the list's lock until gt_live_events_unlock(); they are valid
+/* Returns the events as they are now, holding the list's lock until gt_live_event_list_unlock(); they are valid
  * until then. After it only the session's lock may be taken. Never NULL; see no_memory. */
-const struct gt_live_event_list *gt_live_events_lock(struct gt_live *live);
-void gt_live_events_unlock(struct gt_live *live);
+const struct gt_live_event_list *gt_live_event_list_lock(struct gt_live *live);
+void gt_live_event_list_unlock(struct gt_live *live);
 
 #endif

@@ -46,10 +46,10 @@ static bool names_one(struct gt_live *live, const char *word)
 
 	if (found)
 		return true;
-	list = gt_live_events_lock(live);
+	list = gt_live_event_list_lock(live);
 	for (size_t i = 0; i < list->count && !found; i++)
 		found = gt_event_word_matches(word, list->formats[i].system, list->formats[i].name);
-	gt_live_events_unlock(live);
+	gt_live_event_list_unlock(live);
 	return found;
 }
 
@@ -72,12 +72,12 @@ static int is_of_object(void *data, uint32_t number, const struct gt_function *f
 
 static bool is_loaded(struct gt_live *live, const char *object)
 {
-	const struct gt_live_event_list *list = gt_live_events_lock(live);
+	const struct gt_live_event_list *list = gt_live_event_list_lock(live);
 	bool found = false;
 
 	for (size_t i = 0; !found && i < list->count; i++)
 		found = strcmp(base_of(list->formats[i].object), object) == 0;
-	gt_live_events_unlock(live);
+	gt_live_event_list_unlock(live);
 	return found || gt_session_each_function(live->session, is_of_object,
 						 (void *)(uintptr_t)object) != 0;
 }
@@ -103,7 +103,7 @@ static void print_waiting(const char *word, char text[GT_CONTROL_WORD_BYTES])
 /* Adds a word for each event of the object that is known; *found: there is one. False: no memory. */
 static bool add_known(struct gt_live *live, const char *word, bool on, bool *found)
 {
-	const struct gt_live_event_list *list = gt_live_events_lock(live);
+	const struct gt_live_event_list *list = gt_live_event_list_lock(live);
 	char name[GT_CONTROL_WORD_BYTES];
 	bool added = true;
 
@@ -117,7 +117,7 @@ static bool add_known(struct gt_live *live, const char *word, bool on, bool *fou
 		snprintf(name, sizeof(name), "%s:%s", event->system, event->name);
 		added = add(live, name, on);
 	}
-	gt_live_events_unlock(live);
+	gt_live_event_list_unlock(live);
 	return added;
 }
 

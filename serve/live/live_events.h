@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which context switches are shown: sched_switch on or off, tracing_cpumask, set_event_pid; and of which
- * threads a route takes events with fields (serve/store/route.h). Switches
- * are recorded whatever these say. So each value is kept with the time when it was set, and readers
- * look up the value that was in force at a record's time. There is room for a few values: for older
- * times the oldest kept value counts.
+ * threads a route takes events with fields (serve/store/route.h). Switches are recorded whatever these say. So each
+ * value is kept with the time when it was set, and readers look up the value that was in force at a record's time.
+ * There is room for a few values: for older times the oldest kept value counts. From any thread.
  */
 #ifndef GT_SERVE_LIVE_EVENTS_H
 #define GT_SERVE_LIVE_EVENTS_H
 
 #include "serve/live/live_private.h"
 
-/* Call with live->lock held. show: sched_switch is on or off from now on. mask, set_mask: a word of
- * tracing_cpumask. clear: the ring was emptied, older switches are not shown any more. */
+/* Call the functions up to gt_live_events_clear() with live->lock held. show: switches sched_switch on or off from now
+ * on. switched: the same at that clock, when a function's command switched tracing; a traced program wrote it, so a
+ * clock that cannot be is replaced by the present one. mask, set_mask: word number `word` of tracing_cpumask, CPUs
+ * 64 * word and up. clear: call when the ring was emptied: older switches are not shown any more. */
 void gt_live_events_show(struct gt_live *live, bool on);
-/* With live->lock held: a function's command switched tracing at that clock, which a traced program
- * said: what is in no window that can be is taken for now. */
 void gt_live_events_switched(struct gt_live *live, bool on, uint64_t clock);
 uint64_t gt_live_events_mask(const struct gt_live *live, uint32_t word);
 void gt_live_events_set_mask(struct gt_live *live, uint32_t word, uint64_t cpus);
@@ -34,10 +33,10 @@ int gt_live_event_thread(struct gt_live_view *view, enum gt_control_threads whic
 			 uint32_t *tid);
 int gt_live_event_threads_set(struct gt_live_view *view, enum gt_control_threads which,
 			      const uint32_t *tids, uint32_t count, struct gt_message *message);
-/* What the lists say now: whether there is one, and whether events of that thread are wanted. */
+/* have: whether one of the lists is set now. take: whether the lists let events of that thread through. */
 bool gt_live_events_have_threads(struct gt_live_view *view);
 bool gt_live_events_take_thread(struct gt_live_view *view, uint32_t tid);
-/* options/event-fork. GT_ENOMEM. */
+/* Sets options/event-fork: from now on threads that listed ones start are listed, too, or not. GT_ENOMEM. */
 int gt_live_event_fork(struct gt_live_view *view, bool on, struct gt_message *message);
 
 #endif

@@ -19,7 +19,7 @@ int gt_live_event_trigger_get(struct gt_control_target *target, const char *word
 			      struct gt_event_trigger *trigger, char *text, size_t room);
 /* The session was started with that filter. Before another thread knows `live`. GT_ENOMEM. */
 int gt_live_filters_note(struct gt_live *live, const char *word, const char *filter);
-/* As the last who knows it. */
+/* Frees what it has allocated; no other thread may know it any more. */
 void gt_live_filters_fini(struct gt_live *live);
 
 #endif

@@ -47,7 +47,7 @@ int gt_live_top_awake(struct gt_live *top, bool awake, bool anew);
  * instances (and the top's own, if it has one), and runs the commands that they meet there. Call it
  * before such a buffer is read, and before the ring is read, emptied or consumed. live: the top or any
  * instance. change.lock may be held, no other lock: it takes turn and instances.lock, and for commands
- * reading.lock. What finds no memory is copied by the next call. */
+ * reading.lock. Records for which there was no memory are copied by the next call. */
 void gt_live_pull(struct gt_live *live);
 
 /* Whether the top reads a buffer of its own instead of the ring. Takes no lock: once true it stays true. Who
@@ -67,13 +67,14 @@ void gt_live_release(struct gt_live *live);
  * GT_ENOSPC, GT_ENOMEM, and those of gt_live_ask(); a command that was to be set is not set then. */
 int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
 			     bool remove, struct gt_message *message);
-/* The index-th; GT_ENOENT after the last. Index 0 pulls, so that counts are up to date; then no lock may be
- * held but change.lock. */
+/* The index-th; GT_ENOENT after the last. The function's name is copied into `text`, cut to `room`. Index 0 pulls, so
+ * that counts are up to date; then no lock may be held but change.lock. */
 int gt_live_instance_command_read(struct gt_live *live, uint64_t index,
 				  struct gt_control_command *command, char *text, size_t room);
 /* The index-th; GT_ENOENT after the last. Takes live->lock. */
 int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uint32_t *tid);
-/* Sets a whole list, a copy. Call with change.lock held; pulls. GT_ENOMEM: the old list stays. */
+/* Sets a whole list, a copy. Call with change.lock held; pulls, then takes the store's lock and live->lock. GT_ENOMEM:
+ * the old list stays. */
 int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t *tids,
 				 uint32_t count, struct gt_message *message);
 /* live_commands.c: carries out a command that was met while records were copied: snapshot, dump,
@@ -90,8 +91,8 @@ void gt_live_instance_fini(struct gt_live *live);
 /* Changes the size of the buffer. It keeps its records, or the newest of them. Call with change.lock held;
  * takes instances.lock. GT_ENOMEM: the old size stays. */
 int gt_live_resize(struct gt_live *live, uint64_t bytes);
-/* options/overwrite of a buffer that is not the ring; for the ring see gt_session_set_overwrite. Takes
- * instances.lock. */
+/* options/overwrite of a buffer that is not the ring: of the ring it does nothing, for that see
+ * gt_session_set_overwrite. Takes instances.lock. */
 void gt_live_set_overwrite(struct gt_live *live, bool overwrite);
 
 /* The top's list of instances. init: before another thread knows the top. end: marks all of them as ended

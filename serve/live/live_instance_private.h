@@ -30,17 +30,17 @@ struct gt_live *gt_live_pull_locked(struct gt_live *top);
 /* Under instances.lock. Starts the copying thread; if it cannot be started, records are copied
  * when something is read. */
 void gt_live_start_pump_locked(struct gt_live *top);
-/* Tells the top's own store which threads the top traces; they may become more by themselves. Under
- * instances.lock. GT_ENOMEM. */
+/* Gives `own`, the top's own store, the session's lists of threads. They grow while children are followed, so call it
+ * before each pull. Under instances.lock. GT_ENOMEM. */
 int gt_live_follow_threads(struct gt_live *top, struct gt_store *own);
 
 /* live_detour.c */
 
-/* Under instances.lock. Begins a detour: the ring's records become a store of their own, and new ones
- * go to another store. GT_ENOMEM: there is none. */
+/* Under instances.lock. Begins a detour: copies the ring's records into a store of their own (archive), and makes
+ * another one for new records (own). GT_ENOMEM: nothing has changed. */
 int gt_live_detour_locked(struct gt_live *top);
-/* What a store of the top or of an instance takes, by those settings; its lists are theirs. With change.lock
- * held. */
+/* Returns what the store of the top or of an instance has to keep by those settings. The lists are those of
+ * `settings`, without references of their own. With change.lock held. */
 struct gt_route_want gt_live_want_of(struct gt_live *live,
 				     const struct gt_trace_settings *settings);
 

@@ -13,12 +13,13 @@
 
 struct gt_live_marks;
 
-/* number: which of the writers of marks it is. NULL: no memory. */
+/* Makes the empty ring of one writing thread. writer: copied. number: the count of such rings before it. The caller
+ * owns it. NULL: no memory. */
 struct gt_live_marks *gt_live_marks_create(const struct gt_control_writer *writer, uint32_t number);
-/* As the last who knows it. */
+/* Frees it; no other thread may know it any more. */
 void gt_live_marks_destroy(struct gt_live_marks *marks);
 
-/* Whether they were written by that thread. */
+/* Whether the ring is that of this thread. */
 bool gt_live_marks_are_of(struct gt_live_marks *marks, const struct gt_control_writer *writer);
 
 /* Adds a marker of at most 1024 bytes. tracer: the current one, which decides how the line looks.
@@ -26,7 +27,7 @@ bool gt_live_marks_are_of(struct gt_live_marks *marks, const struct gt_control_w
 int gt_live_marks_put(struct gt_live_marks *marks, enum graftrace_tracer tracer, const char *bytes,
 		      size_t count, bool raw, bool overwrite);
 
-/* As struct gt_ring_ops has them. */
+/* As the operations writer, sub_buffer and consume of struct gt_ring_ops (core/trace/target.h). */
 int gt_live_marks_writer(struct gt_live_marks *marks, struct gt_writer *writer);
 int64_t gt_live_marks_copy(struct gt_live_marks *marks, uint64_t sequence, void *buffer,
 			   const struct graftrace_sub_buffer **bytes);

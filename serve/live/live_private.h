@@ -159,21 +159,23 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 
 /* Fills in how the whole trace is shown at present. Takes live->lock. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
-/* Makes reading.pipe if there is none. Call with reading.lock held. GT_ENOMEM. */
+/* Makes reading.pipe, the reader of trace_pipe, if there is none, if it shows another look, or if trace_pipe_raw has
+ * been read since; the new one goes on where the last one stopped. Call with reading.lock held. GT_ENOMEM. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
-/* Makes the handle that text_read and text_close take; it then owns both arguments. GT_ENOMEM. */
+/* Makes the handle that text_read and text_close take. It owns the reader and one reference to the store, which
+ * gt_live_text_close() closes and releases. GT_ENOMEM: the caller owns them still. Takes no lock. */
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text);
-/* Opens a reader of `trace`, which leaves out the records that trace_pipe has given. Takes
- * reading.lock. GT_ENOMEM. */
+/* Opens a reader of `trace`, which leaves out the records that trace_pipe has given. The caller closes it
+ * (gt_text_reader_close). Takes reading.lock. GT_ENOMEM. */
 int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 		       struct gt_text_reader **reader, struct gt_message *message);
-/* Takes a snapshot of the records that were copied so far. Takes reading.lock. GT_EBUSY: in drain mode, or
- * while trace_pipe_raw is read; GT_ENOMEM. */
+/* Takes a snapshot of the records that were copied so far; it replaces the last one. Takes reading.lock. GT_EBUSY: in
+ * drain mode, or while trace_pipe_raw is read; GT_ENOMEM. After an error the last snapshot stays. */
 int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message);
-/* 0: snapshots can be taken. GT_EBUSY: not in drain mode. Takes no lock. */
+/* Whether snapshots can be taken: 0, or in drain mode GT_EBUSY. Takes no lock. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
-/* Frees the snapshot. Call with reading.lock held, or as the last who knows `live`. */
+/* Frees the snapshot, if there is one. Call with reading.lock held, or when no other thread knows `live`. */
 void gt_live_snapshot_forget(struct gt_live *live);
 /* Whether a trace_pipe_raw is open. Call with reading.lock held. */
 bool gt_live_raw_is_open(const struct gt_live *live);
@@ -185,8 +187,8 @@ void gt_live_settle_clock(struct gt_live *live);
  * given: how far the readers of all CPUs have read, by writer; the caller frees it. GT_ENOMEM.
  * switches_given: the clock up to which they have given context switches. Both only if reading.raw is
  * set.
- * discard: counts all present records as given; false: no trace_pipe_raw is open.
- * destroy: forgets the positions; no trace_pipe_raw may be open. */
+ * discard: counts as given all records up to the clock `begun`; false: no trace_pipe_raw is open.
+ * destroy: forgets the positions; no trace_pipe_raw may be open. Also when no other thread knows `live`. */
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 uint64_t gt_live_raw_switches_given(const struct gt_live *live);
 bool gt_live_raw_discard(struct gt_live *live, uint64_t begun);
@@ -198,28 +200,35 @@ void gt_live_unwatch(struct gt_live *live);
 /* How far any consuming reader has read, by writer; the caller frees it. Call with reading.lock held.
  * GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
-/* The trace_pipe of one thread. When it is closed, the reader of the whole trace goes on after it. Call with
- * reading.lock held. GT_ENOMEM. */
+/* The trace_pipe of one thread (look->scope). close frees the reader; the reader of the whole trace then goes on after
+ * what this one has given. Call with reading.lock held. GT_ENOMEM. */
 int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
 			     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
 
-/* live_cpu.c: the trace_pipe of one CPU; call with reading.lock held. _note stores after each read
- * what was given; _skip makes another reader leave that out (GT_ENOMEM). */
+/* live_cpu.c: the trace_pipe of one CPU; call with reading.lock held.
+ * open: the CPU is look->scope.number; the reader belongs to `live`. GT_EBUSY: it has one; GT_ENOENT: there is no such
+ * CPU; GT_ENOMEM.
+ * note: stores what the CPU's reader has given; call it after each read. cpu must have a reader.
+ * close: notes, and frees the reader.
+ * skip: makes another reader leave out what those of CPUs have given. GT_ENOMEM. */
 int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_cpu_note(struct gt_live *live, uint32_t cpu);
 void gt_live_cpu_close(struct gt_live *live, uint32_t cpu);
 int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader);
-/* The ring was emptied: reads what is left of it into `text`, and throws it away. */
+/* Call when the ring was emptied: makes the CPUs' readers throw away what they still have up to the clock `begun`.
+ * text: memory of `bytes` bytes for that. */
 void gt_live_cpus_empty(struct gt_live *live, uint64_t begun, char *text, size_t bytes);
+/* Frees all; no reader of a CPU may be open. With reading.lock held, or when no other thread knows `live`. */
 void gt_live_cpus_destroy(struct gt_live *live);
 
-/* Empties the trace: no reader gets the present records any more. Pulls; takes reading.lock. GT_ENOMEM. */
+/* Empties the trace: no reader gets the present records any more. It pulls (gt_live_pull), so change.lock may be held,
+ * and no other lock; takes live->lock and reading.lock. GT_ENOMEM. */
 int gt_live_empty(struct gt_live *live, struct gt_message *message);
 
-/* Operations of struct gt_control_ops, which says what they take, give and fail with. They are called with
- * no lock held; those that change something take change.lock, those that read text reading.lock. */
+/* Operations of struct gt_control_ops (core/control/control.h), which says what they take, give and fail with. They are
+ * called with no lock held; those that change something take change.lock, those that read text reading.lock. */
 int gt_live_get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
 int gt_live_set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 		struct gt_message *message);

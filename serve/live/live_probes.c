@@ -48,7 +48,7 @@ struct gt_live_probes {
 /* Finds the index'th, or the one with a number. */
 static bool find(struct gt_live *live, uint64_t index, struct gt_event_format *format)
 {
-	const struct gt_live_event_list *list = gt_live_events_lock(live);
+	const struct gt_live_event_list *list = gt_live_event_list_lock(live);
 	bool found;
 
 	for (uint64_t i = 0; index >= GT_CONTROL_BY_NUMBER && i < list->count; i++)
@@ -57,7 +57,7 @@ static bool find(struct gt_live *live, uint64_t index, struct gt_event_format *f
 	found = index < list->count;
 	if (found)
 		*format = list->formats[index];
-	gt_live_events_unlock(live);
+	gt_live_event_list_unlock(live);
 	return found;
 }
 
@@ -268,7 +268,7 @@ static int show_event(struct gt_live *live, const char *system, const char *name
 /* Hides the rows of events that were removed; a system's rows are moved to an event that exists. */
 static void hide_events(struct gt_live *live)
 {
-	const struct gt_live_event_list *list = gt_live_events_lock(live);
+	const struct gt_live_event_list *list = gt_live_event_list_lock(live);
 
 	for (uint32_t i = 0; i < live->change.probes->later_count; i++) {
 		struct later *later = &live->change.probes->later[i];
@@ -283,7 +283,7 @@ static void hide_events(struct gt_live *live)
 		show_rows(later, k < list->count,
 			  GT_CONTROL_BY_NUMBER + (k < list->count ? list->formats[k].number : 0));
 	}
-	gt_live_events_unlock(live);
+	gt_live_event_list_unlock(live);
 }
 
 /* ---- rows of system calls ---- */
@@ -310,7 +310,7 @@ static int show_calls(struct gt_live *live)
 
 	if (live->change.probes->has_calls)
 		return 0;
-	list = gt_live_events_lock(live);
+	list = gt_live_event_list_lock(live);
 	if (has_call(list)) {
 		later.system = strdup("syscalls");
 		later.files = calloc(list->count * (KINDS + 2), sizeof(*later.files));
@@ -321,7 +321,7 @@ static int show_calls(struct gt_live *live)
 		error = publish(live, &later);
 		live->change.probes->has_calls = error == 0;
 	}
-	gt_live_events_unlock(live);
+	gt_live_event_list_unlock(live);
 	return error;
 }
 
@@ -375,8 +375,8 @@ void gt_live_events_came(struct gt_control_target *target)
 
 	live = live->top != NULL ? live->top : live; /* instances have its rows */
 	pthread_mutex_lock(&live->change.probes->lock);
-	show_new(live, gt_live_events_lock(live));
-	gt_live_events_unlock(live);
+	show_new(live, gt_live_event_list_lock(live));
+	gt_live_event_list_unlock(live);
 	pthread_mutex_unlock(&live->change.probes->lock);
 }
 
@@ -609,10 +609,10 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 	if (probes == NULL || probes->groups == NULL || probes->later == NULL ||
 	    gt_live_event_list_init(live) != 0 || !gt_globs_add_all(&live->change.events, words))
 		return GT_ENOMEM;
-	list = gt_live_events_lock(live);
+	list = gt_live_event_list_lock(live);
 	probes->has_calls = has_call(list);
 	done = !list->no_memory && add_rows(probes, list) && note_filters(live, list, filters) == 0;
-	gt_live_events_unlock(live);
+	gt_live_event_list_unlock(live);
 	probes->groups[0] = (struct gt_control_group){ probes->files, probes->count };
 	live->control.groups = probes->groups;
 	live->control.group_count = 1;

@@ -11,7 +11,7 @@
 /* words, filters: those that the session was started with. Adds the rows of each event known by now to
  * live->control. Before another thread knows `live`. GT_ENOMEM. */
 int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters);
-/* As the last who knows it. */
+/* Frees what it has allocated; no other thread may know it any more. */
 void gt_live_probes_fini(struct gt_live *live);
 
 /* Operations of struct gt_control_ops, which says what they take, give and fail with; from any thread,

@@ -50,9 +50,10 @@ struct gt_live_view {
 	uint64_t read_of_cpu[GT_FILTER_CPU_WORDS * 64]; /* records taken out */
 };
 
-/* Fills *shown with the target that readers use; it must stay at its address. */
+/* Fills *shown with the target that readers use. view, inner and shown must stay valid, at their addresses, until
+ * gt_live_view_fini(). Cannot fail. */
 void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struct gt_target *shown);
-/* As the last who knows it. */
+/* Frees what the view has allocated; no other thread may use it any more. */
 void gt_live_view_fini(struct gt_live_view *view);
 
 /* Writes a line into the trace, at the present time; count: 1024 bytes at most. GT_ENOSPC: no room, and not `overwrite`;
@@ -70,17 +71,17 @@ void gt_live_view_clear(struct gt_live_view *view);
 int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
 			struct gt_target *inner);
 
-/* Notes how far consuming readers have read, by writer. */
+/* Notes how far consuming readers have read, by writer, for gt_live_view_stats(). The array stays the caller's. */
 void gt_live_view_note_given(struct gt_live_view *view, const struct gt_merge_given *given,
 			     uint32_t count);
 
-/* live_events.c. of_threads: keeps the switches of threads that set_event_pid lets through, and
- * returns how many these are. forget: drops all but the newest `keep` values. */
+/* live_events.c. of_threads: removes from the array the switches of threads that set_event_pid does not let through,
+ * and returns how many are left. forget: drops all but the newest `keep` values. Both take view->lock. */
 uint32_t gt_live_events_of_threads(struct gt_live_view *view, struct gt_switch *switches,
 				   uint32_t count);
 void gt_live_events_forget_threads(struct gt_live_view *view, uint32_t keep);
 
-/* Adds the records of a scope to *stats; now_ns and damaged are not set. GT_ENOMEM; GT_ENOENT: no such
+/* Adds the counts of a scope's records to *stats; now_ns and damaged are not set. GT_ENOMEM; GT_ENOENT: no such
  * thread. */
 int gt_live_view_stats(struct gt_live_view *view, const struct gt_control_scope *scope,
 		       struct gt_control_stats *stats);

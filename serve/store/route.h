@@ -101,13 +101,13 @@ struct gt_route_writer {
 	uint8_t events; /* whether its events are wanted, as of_thread said: enum gt_route_events */
 };
 
-/* Before it the caller sets `source`, `open` and `data`, and all else to zero. tracing_on is off, and the
- * tracer nop. */
+/* Makes a route without settings: tracing_on is off, and the tracer nop. The caller has set `source`, `open` and
+ * `data`, and all else to zero. Cannot fail. The source must stay valid until gt_route_fini(). */
 void gt_route_init(struct gt_route *route);
-/* The settings for all that is fed from now on, tracing_on included; takes references to the lists, and
+/* Sets the settings for all that is fed from now on, tracing_on included; takes references to the lists, and
  * drops those to the old ones. What `also` answers is kept until the next set. */
 void gt_route_set(struct gt_route *route, const struct gt_route_want *want);
-/* tracing_on alone; `switched` stays. */
+/* Sets tracing_on alone; `switched` stays. */
 void gt_route_switch(struct gt_route *route, bool on);
 /* Frees what it has allocated, and drops the references. Its writers are ended by gt_route_writer_fini. */
 void gt_route_fini(struct gt_route *route);
@@ -125,17 +125,17 @@ int gt_route_command_read(const struct gt_route *route, uint64_t index,
 uint32_t gt_route_commands_of(const struct gt_route *route, const char *name);
 
 /* Lists of threads. which: 0 only these (count 0: all), 1 not these. The list is copied. GT_ENOMEM:
- * the old list stays. leaves_out: whether they leave that thread's records out. */
+ * the old list stays. leaves_out: whether the lists exclude that thread. */
 int gt_route_set_threads(struct gt_route *route, int which, const uint32_t *tids, uint32_t count);
 bool gt_route_leaves_out(const struct gt_route *route, uint32_t tid);
 
-/* Before the first feed; cannot fail. */
+/* Makes a writer that has been fed nothing; cannot fail. */
 void gt_route_writer_init(struct gt_route_writer *writer);
-/* Decodes a sub-buffer of the source: the next one, or the last one again with more words. growing:
- * its writer may add more. overrun: how many of the writer's records were overwritten until it was copied,
- * from any beginning; where sub-buffers are missing before it, that many more than before are written
- * as lost. GT_ENOMEM: nothing of it was decoded, feed it again. GT_EFORMAT: the same, for good; if it
- * is closed, its records count as lost. GT_EAGAIN: a command is due (`due`); feed
+/* Decodes a sub-buffer of the source, of which `bytes` is copied, and writes the records that are wanted: the writer's
+ * next one, or the last one again with more words. growing: its writer may add more. overrun: how many of the writer's
+ * records were overwritten until it was copied, counted from any beginning; if sub-buffers are missing before this one,
+ * the difference to the last call is written as lost. GT_ENOMEM: nothing of it was decoded, feed it again. GT_EFORMAT:
+ * nothing of it can be decoded; if it is closed, its records count as lost. GT_EAGAIN: a command is due (`due`); feed
  * the same sub-buffer again afterwards. */
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,

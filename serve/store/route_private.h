@@ -69,8 +69,9 @@ bool gt_route_wants_event(struct gt_route *route, uint32_t number, bool *mark);
 
 /* route_write.c */
 
-/* Makes room for a record and writes the records that precede it: which CPU, what was lost,
- * which depth. False: no room. */
+/* Makes room for a record of `words` words in the writer's piece, or opens another piece, and writes the records that
+ * precede it: CPU, losses, depth. ended: the record of the call that it ends, if it is its return; else NULL. False: no
+ * room. */
 bool gt_route_room(struct gt_route *route, struct gt_route_writer *writer,
 		   const struct gt_record *record, uint32_t words, const struct gt_record *ended);
 /* Writes an event's words; gt_route_room() must have made room for them. */
@@ -83,10 +84,11 @@ bool gt_route_put_function(struct gt_route *route, struct gt_route_writer *write
 
 /* route_commands.c */
 
-/* The commands of the record's function: a bit each. */
+/* The commands of the record's function, a bit each; 0 if the record is left out. */
 uint32_t gt_route_commands_at(struct gt_route *route, const struct gt_route_writer *writer,
 			      const struct gt_record *record);
-/* Carries them out. before: called before the call is written. */
+/* Carries out these commands. before: called before the call is written, when traceon acts; the others act
+ * afterwards. */
 void gt_route_act(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct gt_record *record, uint32_t commands, bool before);
 

@@ -3,8 +3,8 @@
  * A copy of a live target's records in the host's own memory, which is itself a target for readers. A
  * snapshot is a store that is filled once, an instance's buffer one that is filled again and again.
  * Any thread may use a store. Each function takes the store's lock, for its whole time; within it the
- * source's functions are called, and the lock of `older` is taken. So of a lock order a store's comes
- * before the source's, and a newer store's before an older one's.
+ * source's functions are called, and the lock of `older` is taken. So the lock of a store comes before the
+ * source's, and that of a newer store before that of an older one.
  *
  * Writers have the same indexes as in the source, so positions (struct gt_merge_given) mean the same
  * in both.
@@ -51,7 +51,7 @@ int gt_store_set_threads(struct gt_store *store, int which, const uint32_t *tids
 uint32_t gt_store_due(struct gt_store *store, uint32_t *cpu);
 void gt_store_done(struct gt_store *store);
 
-/* Take and release a reference; the last release frees the store. put: NULL is allowed. */
+/* Take and release a reference; the last release frees the store. get: returns `store`. put: NULL is allowed. */
 struct gt_store *gt_store_get(struct gt_store *store);
 void gt_store_put(struct gt_store *store);
 
@@ -77,16 +77,16 @@ void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
  * due (gt_store_due), and the rest comes with the pull after gt_store_done. */
 int gt_store_pull(struct gt_store *store);
 
-/* Nothing is copied until the next pull, for the source's records are not wanted. Readers get all that is
- * there, where else they get what was made before the last pull began: one cut over all writers. */
+/* Tells that the source's records are not wanted until the next pull. Until then readers get all records that are in
+ * the store; otherwise they get those that were made before the last pull began: one cut over all writers. */
 void gt_store_rest(struct gt_store *store);
 
 /* Ends the copying for good; a pull does nothing then. Sub-buffers that were open when they were copied
  * count as closed. */
 void gt_store_freeze(struct gt_store *store);
 
-/* How far each writer was copied: an array with an element a writer; the caller frees it. Of a store with
- * a route the sequences are the source's, and the words mean nothing. GT_ENOMEM. */
+/* How far each writer was copied: an array with an element a writer, never NULL; the caller frees it. Of a store
+ * with a route the sequences are the source's, and the words mean nothing. GT_ENOMEM. */
 int gt_store_positions(struct gt_store *store, struct gt_merge_given **positions, uint32_t *count);
 
 /* Consumes the full sub-buffers of the source that were copied; nothing where it cannot be consumed. */

@@ -84,10 +84,11 @@ void gt_store_replace_last(struct gt_store *store, struct gt_store_writer *write
 void gt_store_drop_first(struct gt_store *store, struct gt_store_writer *writer);
 /* Frees all pieces of all writers. */
 void gt_store_drop_all(struct gt_store *store);
-/* A reader begins to use a piece: it does not count against the limit until it is consumed. */
+/* Call when a reader begins to use a piece: it does not count against the limit until it is consumed. No effect if half
+ * of the limit is in use so. */
 void gt_store_take_out(struct gt_store *store, struct gt_store_piece *piece);
-/* Frees older pieces, but not the last one of `keep`, until there is room for so many bytes. False:
- * there is not. */
+/* Frees the oldest pieces, but not the last one of `keep`, until there is room for so many bytes. False: there is not;
+ * always if the store is full and does not overwrite. */
 bool gt_store_make_room(struct gt_store *store, struct gt_store_writer *keep, size_t bytes);
 
 #endif
