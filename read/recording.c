@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include "read/recording_parts.h"
 
-void gt_recording_say(struct gt_recording *recording, bool damage, const char *format, ...)
+void gt_recording_add_problem(struct gt_recording *recording, bool damage, const char *format, ...)
 {
 	char text[512];
 	va_list arguments;
@@ -43,8 +43,9 @@ int64_t gt_recording_read(struct gt_recording *recording, uint64_t offset, void 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0) {
-			gt_recording_say(recording, true, "byte %" PRIu64 ": cannot be read: %s",
-					 offset + done, strerror(errno));
+			gt_recording_add_problem(recording, true,
+						 "byte %" PRIu64 ": cannot be read: %s",
+						 offset + done, strerror(errno));
 			return GT_EIO;
 		}
 		if (got == 0)

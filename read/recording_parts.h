@@ -2,13 +2,14 @@
 /*
  * What the files of the recording reader share: the recording itself and who fills which part.
  *
- *	recording.c        opening, the target's operations, what is told about the run
+ *	recording.c        opening, the target's operations, the facts about the run
  *	recording_scan.c   the pass over the blocks: finds, checks and indexes them
  *	recording_names.c  functions and objects
  *	recording_trace.c  sub-buffers: groups read, checked, decoded and kept for a while
  *	recording_switches.c  context switches: a table of them
  *
- * One thread at a time.
+ * One thread at a time. Functions whose comment names no error cannot fail; those that return int otherwise give 0
+ * or GT_ENOMEM.
  */
 #ifndef GT_READ_RECORDING_PARTS_H
 #define GT_READ_RECORDING_PARTS_H
@@ -38,8 +39,8 @@ struct gt_group {
 	uint32_t crc;
 	uint32_t writer; /* index */
 	uint16_t encoding;
-	int16_t error;		  /* not 0: it was found damaged, and the problem is said */
-	struct gt_cached *cached; /* NULL: it is not */
+	int16_t error;		  /* not 0: it was found damaged, and the problem was added */
+	struct gt_cached *cached; /* its bytes in memory; NULL: they are not */
 };
 
 /* A group that was read lately. */
@@ -94,7 +95,7 @@ struct gt_recording {
 	uint64_t said_sub_buffers; /* by the END block */
 
 	/* problems */
-	uint32_t problem_count; /* the ones that were not kept too */
+	uint32_t problem_count; /* also those that were not kept */
 	char *problems[GT_RECORDING_PROBLEMS];
 
 	/* strings of info */
@@ -162,19 +163,21 @@ struct gt_recording {
 	struct gt_recording_lines *lines; /* by object; NULL: nobody has asked for any */
 };
 
-/* Says a problem. `damage`: figures made from what is left may be wrong. */
-__attribute__((format(printf, 3, 4))) void gt_recording_say(struct gt_recording *recording,
-							    bool damage, const char *format, ...);
+/* Adds a problem to those of gt_recording_problem(). damage: figures made from what is left may be wrong. */
+__attribute__((format(printf, 3, 4))) void
+gt_recording_add_problem(struct gt_recording *recording, bool damage, const char *format, ...);
 
-/* Reads `count` bytes at `offset`. The number read (less at the end), or GT_EIO, said as a problem.
- */
+/* Reads `count` bytes at `offset`. Returns the number read (less at the end of the file), or GT_EIO, which it adds as a
+ * problem. */
 int64_t gt_recording_read(struct gt_recording *recording, uint64_t offset, void *bytes,
 			  size_t count);
 
-/* Makes room for `count` elements of `size` bytes in *array, of which *room is the capacity. */
+/* Makes room for `count` elements of `size` bytes in *array (a pointer's address), of which *room is the capacity.
+ * GT_ENOMEM: the array stays. */
 int gt_recording_grow(void *array, uint32_t *room, uint64_t count, size_t size);
 
-/* recording_scan.c. GT_EFORMAT: nothing can be told; the message says why. */
+/* recording_scan.c: fills in the recording from its blocks. GT_EFORMAT: nothing of the file can be read; the message
+ * says why; GT_EIO; GT_ENOMEM. */
 int gt_recording_scan(struct gt_recording *recording, struct gt_message *message);
 /* The writer with that generation, made if it is new. NULL: no memory. */
 struct gt_writer_index *gt_recording_writer(struct gt_recording *recording, uint32_t generation);
@@ -194,7 +197,7 @@ void gt_recording_free_names(struct gt_recording *recording);
 
 /* recording_lines.c: as struct gt_name_ops has it. */
 int gt_recording_line(struct gt_recording *recording, uint32_t number, struct gt_source_line *line);
-/* Before the names are freed. */
+/* Call it before the names are freed. */
 void gt_recording_free_lines(struct gt_recording *recording);
 /* The process whose block of functions has that number. 0 or GT_ENOENT. */
 int gt_recording_pid_of(struct gt_recording *recording, uint32_t number, uint32_t *pid);

@@ -394,13 +394,13 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 		return take_end(scan, scan->payload, bytes, why);
 	default:
 		if (!(block->flags & GRAFTRACE_BLOCK_OPTIONAL))
-			gt_recording_say(recording, true,
-					 "bytes %" PRIu64 " to %" PRIu64
-					 ": a block of type %u, which this version of graftrace "
-					 "does not know",
-					 block->offset,
-					 block->offset + HEADER_BYTES + padded_bytes(block),
-					 block->type);
+			gt_recording_add_problem(
+				recording, true,
+				"bytes %" PRIu64 " to %" PRIu64
+				": a block of type %u, which this version of graftrace "
+				"does not know",
+				block->offset, block->offset + HEADER_BYTES + padded_bytes(block),
+				block->type);
 		return 0;
 	}
 }
@@ -408,10 +408,10 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 /* Reports a damaged block whose header is whole. */
 static void say_bad_block(struct scan *scan, const struct graftrace_block *block, const char *why)
 {
-	gt_recording_say(scan->recording, true,
-			 "bytes %" PRIu64 " to %" PRIu64 ": a %s block: %s; %s", block->offset,
-			 block->offset + HEADER_BYTES + padded_bytes(block), type_name(block->type),
-			 why, what_is_missing(block->type));
+	gt_recording_add_problem(scan->recording, true,
+				 "bytes %" PRIu64 " to %" PRIu64 ": a %s block: %s; %s",
+				 block->offset, block->offset + HEADER_BYTES + padded_bytes(block),
+				 type_name(block->type), why, what_is_missing(block->type));
 }
 
 /* Scans the block at `offset`, whose header is whole. Returns the offset after it, or 0 with
@@ -423,19 +423,19 @@ static uint64_t scan_block(struct scan *scan, const struct graftrace_block *bloc
 	const char *why = "";
 
 	if (end > recording->bytes) {
-		gt_recording_say(recording, true,
-				 "the file is cut off at byte %" PRIu64
-				 ", in the %s block that begins at byte %" PRIu64
-				 " and needs %" PRIu64 " more; all before it is there",
-				 recording->bytes, type_name(block->type), block->offset,
-				 end - recording->bytes);
+		gt_recording_add_problem(recording, true,
+					 "the file is cut off at byte %" PRIu64
+					 ", in the %s block that begins at byte %" PRIu64
+					 " and needs %" PRIu64 " more; all before it is there",
+					 recording->bytes, type_name(block->type), block->offset,
+					 end - recording->bytes);
 		return recording->bytes;
 	}
 	if (block->number != scan->number && !scan->explained)
-		gt_recording_say(recording, true,
-				 "byte %" PRIu64 ": block %" PRIu64 " stands where block %" PRIu64
-				 " should",
-				 block->offset, block->number, scan->number);
+		gt_recording_add_problem(recording, true,
+					 "byte %" PRIu64 ": block %" PRIu64
+					 " stands where block %" PRIu64 " should",
+					 block->offset, block->number, scan->number);
 	scan->number = block->number + 1;
 	scan->explained = false;
 	*error = take_block(scan, block, &why);
@@ -460,10 +460,11 @@ static int scan_blocks(struct scan *scan)
 	while (at < recording->bytes) {
 		struct graftrace_block block;
 		if (scan->ended) {
-			gt_recording_say(recording, true,
-					 "byte %" PRIu64 ": %" PRIu64
-					 " bytes follow the end block; they are passed over",
-					 at, recording->bytes - at);
+			gt_recording_add_problem(
+				recording, true,
+				"byte %" PRIu64 ": %" PRIu64
+				" bytes follow the end block; they are passed over",
+				at, recording->bytes - at);
 			break;
 		}
 		if (header_at(scan, at, &block)) {
@@ -474,16 +475,17 @@ static int scan_blocks(struct scan *scan)
 		}
 		uint64_t next = next_header(scan, at);
 		if (next == recording->bytes && next - at < HEADER_BYTES)
-			gt_recording_say(recording, true,
-					 "the file is cut off at byte %" PRIu64
-					 ", in the header of the block that begins at byte %" PRIu64
-					 "; all before it is there",
-					 next, at);
+			gt_recording_add_problem(
+				recording, true,
+				"the file is cut off at byte %" PRIu64
+				", in the header of the block that begins at byte %" PRIu64
+				"; all before it is there",
+				next, at);
 		else
-			gt_recording_say(recording, true,
-					 "bytes %" PRIu64 " to %" PRIu64
-					 ": no whole block begins here; passed over",
-					 at, next);
+			gt_recording_add_problem(recording, true,
+						 "bytes %" PRIu64 " to %" PRIu64
+						 ": no whole block begins here; passed over",
+						 at, next);
 		scan->explained = true;
 		at = next;
 	}
@@ -533,8 +535,9 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 			error = refuse_other(&scan, message);
 			goto free_scan;
 		}
-		gt_recording_say(recording, true,
-				 "bytes 0 to 16: the file does not begin as a recording does");
+		gt_recording_add_problem(
+			recording, true,
+			"bytes 0 to 16: the file does not begin as a recording does");
 	}
 	error = scan_blocks(&scan);
 	if (error == GT_ENOTSUP) {
@@ -555,15 +558,15 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 	if (error)
 		goto free_scan;
 	if (!scan.ended)
-		gt_recording_say(recording, false,
-				 "the recording was not ended (graftrace was killed, the disk was "
-				 "full, or the file was cut): it ends at byte %" PRIu64
-				 ", without totals",
-				 recording->bytes);
+		gt_recording_add_problem(
+			recording, false,
+			"the recording was not ended (graftrace was killed, the disk was "
+			"full, or the file was cut): it ends at byte %" PRIu64 ", without totals",
+			recording->bytes);
 	else if (recording->said_sub_buffers != recording->info.sub_buffers)
-		gt_recording_say(recording, true,
-				 "%" PRIu64 " of %" PRIu64 " sub-buffers are in the file",
-				 recording->info.sub_buffers, recording->said_sub_buffers);
+		gt_recording_add_problem(recording, true,
+					 "%" PRIu64 " of %" PRIu64 " sub-buffers are in the file",
+					 recording->info.sub_buffers, recording->said_sub_buffers);
 
 free_scan:
 	free(scan.window);

@@ -204,16 +204,18 @@ int gt_recording_index_places(struct gt_recording *recording)
 		writer->writer.first = writer->places[0].sequence;
 		writer->writer.next = writer->places[kept - 1].sequence + 1;
 		if (missing && !was_overwritten(recording, writer))
-			gt_recording_say(recording, true,
-					 "thread %" PRIu32 ": %" PRIu64
-					 " of its sub-buffers, the first of them number %" PRIu64
-					 ", are not in the file",
-					 writer->writer.tid, missing, first_missing);
+			gt_recording_add_problem(
+				recording, true,
+				"thread %" PRIu32 ": %" PRIu64
+				" of its sub-buffers, the first of them number %" PRIu64
+				", are not in the file",
+				writer->writer.tid, missing, first_missing);
 		if (twice)
-			gt_recording_say(recording, true,
-					 "thread %" PRIu32 ": %" PRIu64
-					 " sub-buffers stand in the file twice; the first is taken",
-					 writer->writer.tid, twice);
+			gt_recording_add_problem(
+				recording, true,
+				"thread %" PRIu32 ": %" PRIu64
+				" sub-buffers stand in the file twice; the first is taken",
+				writer->writer.tid, twice);
 	}
 	return 0;
 }
@@ -277,11 +279,11 @@ static int group_damaged(struct gt_recording *recording, struct gt_group *group,
 			 const char *why)
 {
 	group->error = (int16_t)error;
-	gt_recording_say(recording, true,
-			 "bytes %" PRIu64 " to %" PRIu64 ": %s; %" PRIu32
-			 " sub-buffers of thread %" PRIu32 " are missing",
-			 group->offset, group->offset + group->stored_bytes, why, group->count,
-			 recording->writers[group->writer].writer.tid);
+	gt_recording_add_problem(recording, true,
+				 "bytes %" PRIu64 " to %" PRIu64 ": %s; %" PRIu32
+				 " sub-buffers of thread %" PRIu32 " are missing",
+				 group->offset, group->offset + group->stored_bytes, why,
+				 group->count, recording->writers[group->writer].writer.tid);
 	return error;
 }
 

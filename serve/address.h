@@ -20,16 +20,16 @@ struct gt_address {
 	uint64_t inode;			  /* of that socket, once it is there */
 };
 
-/* ADDRESS:PORT, [ADDRESS]:PORT, ADDRESS, :PORT or PORT; what is missing is 127.0.0.1 and 9090. Or
+/* Parses ADDRESS:PORT, [ADDRESS]:PORT, ADDRESS, :PORT or PORT (the missing part is 127.0.0.1 or 9090), or
  * unix:PATH. 0, or GT_EINVAL with the message. */
 int gt_address_parse(const char *text, struct gt_address *address, struct gt_message *message);
 
 /*
- * A listening socket (close-on-exec), and what it is bound to as "ADDRESS:PORT" in `bound`
- * ("localhost" for a Unix socket). *any: it is bound to every address of the machine. others: a Unix
- * socket may be connected to by all users, else by its owner and root. A Unix socket that nobody
- * listens at any more is replaced. The socket, or GT_EBUSY (in use), GT_EPERM, GT_EINVAL (no such
- * address), GT_EIO. To be called while no other thread makes files.
+ * Makes a listening socket (close-on-exec), which the caller closes. bound: what it is bound to, "ADDRESS:PORT"
+ * ("localhost" for a Unix socket). *any: it is bound to every address of the machine. others: all users may
+ * connect to a Unix socket, else its owner and root. The file of a Unix socket at which nobody listens any more is
+ * replaced. Returns the socket, or GT_EBUSY (in use), GT_EPERM, GT_EINVAL (no such address), GT_EIO. Call it while
+ * no other thread makes files: the umask is changed for a moment.
  */
 int gt_address_listen(struct gt_address *address, bool others, char bound[GT_ADDRESS_BYTES + 8],
 		      bool *any, struct gt_message *message);

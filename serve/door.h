@@ -27,8 +27,8 @@ struct gt_door;
 
 /*
  * Opens the socket for the program `pid`, and starts a thread that serves it, with one more for each
- * client. target: makes the control files; called for the first client, until it succeeds once, from a
- * client's thread. Its *control must be callable from any thread, and live until gt_door_close.
+ * client. target: makes the control files; called from a client's thread, for the first client and again until
+ * it has succeeded once. Its *control must be callable from any thread, and stay valid until gt_door_close.
  * GT_EPERM: the folder is not safe; GT_EIO, GT_ENOMEM.
  */
 int gt_door_open(pid_t pid,

@@ -36,14 +36,14 @@ struct gt_fuse_nodes {
 /* 0 or GT_ENOMEM. */
 int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes);
 void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes);
-/* NULL: no such number. It stays until the number is forgotten. */
+/* The path of a number, valid until the number is forgotten; NULL: there is no such number. */
 const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 /* The number of a path, counted as looked up once more; 0: no memory. */
 fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path);
 /* Takes that many look-ups back; the last one frees the number. */
 void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups);
 
-/* A file was opened for reading (1), or such a one closed (-1). */
+/* Call when a file was opened for reading (1), and when such a file was closed (-1). */
 void gt_fuse_nodes_count_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number, int change);
 bool gt_fuse_nodes_has_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 
@@ -69,7 +69,7 @@ struct gt_fuse_file {
 	bool tried;   /* something was written since it was opened */
 	struct gt_control_handle writer;
 
-	/* What was read before anybody asked for it, by poll. */
+	/* Text that poll has read ahead of the reads. */
 	char *ahead;
 	size_t ahead_bytes;
 	size_t ahead_given;
@@ -143,17 +143,18 @@ struct gt_fuse {
 	struct timespec next_look;   /* at both */
 };
 
-/* Owners and modes that were changed, of which `which` says which (FUSE_SET_ATTR_…). 0, or GT_ENOMEM. */
+/* Owners and modes that were changed. create: NULL: no memory. set: of the path; which: bits FUSE_SET_ATTR_… of the
+ * members of *wanted that are set; GT_ENOMEM. */
 struct gt_fuse_owners *gt_fuse_owners_create(void);
 void gt_fuse_owners_destroy(struct gt_fuse_owners *owners);
 int gt_fuse_owners_set(struct gt_fuse_owners *owners, const char *path, const struct stat *wanted,
 		       int which);
-/* Puts them into what stat() shows of the path. */
+/* Writes those of the path into *state, which stat() will show. */
 void gt_fuse_owners_apply(struct gt_fuse_owners *owners, const char *path, struct stat *state);
-/* The folder has been removed, with all below it. */
+/* Call when a folder was removed: forgets its owners and modes, and those below it. */
 void gt_fuse_owners_forget(struct gt_fuse_owners *owners, const char *folder);
 
-/* What stat() shows of a node. From both threads. */
+/* Fills in *state, which stat() will show of a node. From both threads. */
 void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
 		      const char *path, struct stat *state);
 
@@ -171,10 +172,10 @@ void gt_fuse_close_files(struct gt_fuse *fuse);
 /* Tells those who poll files that have more now. */
 void gt_fuse_look_polled(struct gt_fuse *fuse);
 
-/* true: the caller has to answer it; nobody has yet. From both threads; takes fuse->lock. */
+/* Marks the job as answered. True: it was not, so the caller has to answer it. From both threads; takes fuse->lock. */
 bool gt_fuse_claim(struct gt_fuse_job *job);
 
-/* Takes the job, and its data, over. From the receiving thread; takes fuse->lock. */
+/* Appends the job to the queue, which then owns it and its data. From the receiving thread; takes fuse->lock. */
 void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job);
 /* An all-zero job with room for data, or NULL: no memory; then the request was answered. From the receiving
  * thread. */

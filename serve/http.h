@@ -45,7 +45,7 @@ struct gt_http_options {
 int gt_http_open(const struct gt_http_options *options, struct gt_http_server **server,
 		 struct gt_message *message);
 
-/* The page is shown at `/` (else `/` leads to `/ftrace/`). Before gt_http_start; the page must outlive
+/* Shows the page at `/` (without it `/` leads to `/ftrace/`). Call it before gt_http_start; the page must outlive
  * the server. */
 void gt_http_show_page(struct gt_http_server *server, struct gt_page_server *page);
 

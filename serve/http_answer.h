@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers, with the headers that every answer of the server has. All that
- * send return MHD_YES, or MHD_NO: the connection is to be closed. From the connection's thread; texts are
- * copied. */
+/* Answers, with the headers that every answer of the server has. The functions that send return MHD_YES, or
+ * MHD_NO: the connection is to be closed. Call them from the connection's thread. Texts are copied. */
 #ifndef GT_SERVE_HTTP_ANSWER_H
 #define GT_SERVE_HTTP_ANSWER_H
 
@@ -24,10 +23,10 @@ int gt_http_send_words(struct MHD_Connection *connection, unsigned status, const
 		       const char *allow, const char *location);
 /* Refuses the request, and closes its connection. */
 int gt_http_send_refusal(struct MHD_Connection *connection, unsigned status, const char *words);
-/* The table of control files has refused it: an enum gt_error, and the reason in words. */
+/* Answers a request that the table of control files has refused. error: an enum gt_error; message: the reason. */
 int gt_http_send_error(struct MHD_Connection *connection, const struct gt_control_node *node,
 		       int64_t error, const struct gt_message *message);
-/* The methods that the node takes, as in the header Allow. */
+/* The methods that the node takes, as in the header Allow: static text. */
 const char *gt_http_methods(const struct gt_control_node *node);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connections of the HTTP server: whose they are, how far their requests have come, and which one
- * has to go. A request that is not whole at its deadline ends its connection. Where there are too
- * many connections, of one peer or in all, the one goes that has waited longest without a whole
- * request, of the peer that has most; who sends whole requests is shut out by nobody. A peer is a
- * user of this machine, or another machine's address.
+ * The connections of the HTTP server: their peers, the phases of their requests, and which one is ended. A
+ * request that is not whole at its deadline ends its connection. If there are too many connections, of one peer
+ * or in all, the one is ended that has waited longest without a whole request, of the peer that has most.
+ * Connections that send whole requests are not ended so. A peer is a user of this machine, or another machine's
+ * address.
  */
 #ifndef GT_SERVE_HTTP_CLIENTS_H
 #define GT_SERVE_HTTP_CLIENTS_H
@@ -29,26 +29,25 @@ struct gt_http_limits {
 struct gt_http_clients;
 struct gt_http_client;
 
-/* From any thread, but where it is said otherwise; they lock themselves. */
+/* The functions lock themselves. The first four may be called from any thread. */
 
 /* NULL: no memory, or no thread. Ends connections by shutdown() from a thread of its own. */
 struct gt_http_clients *gt_http_clients_create(const struct gt_http_limits *limits);
 /* Ends the thread and frees. All clients must have been removed. */
 void gt_http_clients_destroy(struct gt_http_clients *clients);
 
-/* A connection was accepted. `socket` stays open until it is removed. NULL: no memory.
- * From any thread. */
+/* Call when a connection was accepted. `socket` must stay open until the client is removed. NULL: no memory. */
 struct gt_http_client *gt_http_clients_add(struct gt_http_clients *clients, int socket);
 /* Frees the client; its socket is closed by the caller afterwards. */
 void gt_http_clients_remove(struct gt_http_clients *clients, struct gt_http_client *client);
 
 /* The following from the connection's thread. */
-/* Its request has come so far: the deadline of that phase begins. */
+/* Call when the client's request enters a phase: the deadline of that phase begins. */
 void gt_http_client_enter(struct gt_http_clients *clients, struct gt_http_client *client,
 			  enum gt_http_phase phase);
-/* Whose it is; valid until it is removed. */
+/* The peer of the client; valid until the client is removed. */
 const struct gt_peer *gt_http_client_peer(const struct gt_http_client *client);
-/* It was one too many, and all others had whole requests. */
+/* Whether it is one connection too many, so that its requests are refused: all others had whole requests. */
 bool gt_http_client_is_refused(const struct gt_http_client *client);
 
 #endif

@@ -49,14 +49,17 @@ struct gt_http_exchange {
 
 /* http_check.c */
 
-/* The client at the other end; NULL: there was no memory for it. */
+/* The functions below are called from the connection's thread. */
+
+/* The client at the other end, valid as long as the connection; NULL: there was no memory for it. */
 struct gt_http_client *gt_http_client_of(struct MHD_Connection *connection);
-/* Returns 0, or the status with which the request is refused, and the reason: one connection too many, who may
- * not, what two programs could parse differently, and what another site's page has sent. */
+/* Returns 0, or the status with which the request is refused; then the reason is in `why`, of `room` bytes. Refused
+ * are a connection too many, clients that may not, requests that two programs could parse differently, and those that
+ * another site's page has sent. */
 unsigned gt_http_check(const struct gt_http_server *server, struct MHD_Connection *connection,
 		       char *why, size_t room);
-/* Gives the query that a page's links need if the page was asked for with `?token=`, else "". A
- * wrong token, sent by a client that needs none, is not put into the page. */
+/* Writes into `query`, of `room` bytes, what the links of a page end in: "?token=…" if the page was asked for so and
+ * the token is right, else "". */
 void gt_http_carry_token(const struct gt_http_server *server, struct MHD_Connection *connection,
 			 char *query, size_t room);
 

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include "core/control/control.h"
 
-/* The page of `path` ("" or "options/"), NUL-terminated and malloc'ed: the caller frees. query: what
- * its links end in ("?token=…", or ""). NULL: no memory. From
+/* Makes the page of the directory at `path` ("" or "options/"), NUL-terminated; the caller frees it. *bytes: its
+ * length. title: what is traced. query: what its links end in ("?token=…", or ""). json: as JSON. NULL: no memory. From
  * any thread. */
 char *gt_index_make(const struct gt_control_node *directory, const char *path, const char *title,
 		    const char *query, bool json, size_t *bytes);

@@ -17,7 +17,8 @@ struct gt_recorded_events {
 	struct gt_control_group group;
 };
 
-/* GT_ENOMEM. The strings stay the recording's, which must outlive the events. */
+/* Collects the events. The strings stay the recording's, which must outlive them. GT_ENOMEM: there is nothing to be
+ * freed. */
 int gt_recorded_events_init(struct gt_recorded_events *events, struct gt_recording *recording);
 void gt_recorded_events_fini(struct gt_recorded_events *events);
 
@@ -25,7 +26,7 @@ void gt_recorded_events_fini(struct gt_recorded_events *events);
 int gt_recorded_events_of(const struct gt_recorded_events *events, uint32_t number,
 			  struct gt_event_format *format);
 
-/* The operation `event` of the control files. GT_ENOENT. */
+/* The index'th event, as the operation `event` of struct gt_control_ops. GT_ENOENT after the last. */
 int gt_recorded_events_at(const struct gt_recorded_events *events, uint64_t index,
 			  struct gt_control_event *event);
 

@@ -23,8 +23,9 @@ void gt_recorded_stats_init(struct gt_recorded_stats *stats);
 void gt_recorded_stats_fini(struct gt_recorded_stats *stats);
 
 /* The operation `stats` of the table: fills *out for the scope. A thread's counts are not kept: each
- * call reads the recording. Holds the lock while it reads, of a thread no lock: the target must allow any thread. One
- * that the recording does not have counts zero. From any thread. 0, or the target's error, with the message. */
+ * call reads the recording. It holds the lock while it reads, but for a thread's counts: the target must be callable
+ * from any thread. A thread that the recording does not have counts zero. From any thread. 0, or the target's error,
+ * with the message. */
 int gt_recorded_stats_get(struct gt_recorded_stats *stats, struct gt_target *target,
 			  const struct gt_control_scope *scope, struct gt_control_stats *out,
 			  struct gt_message *message);

@@ -61,11 +61,12 @@ int gt_text_reader_shown(const struct gt_text_reader *reader, struct gt_merge_gi
 int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merge_cpu_given *cpus,
 			     uint32_t count);
 
-/* The number of bytes read, 0 at the end, GT_EAGAIN: none now, or an error. */
+/* Reads text into `buffer`, of `bytes` bytes. Returns the number of bytes read, 0 at the end; GT_EAGAIN: there is none
+ * now; GT_ENOMEM, with the message. */
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
 			    struct gt_message *message);
 
-/* Takes sched_switch and the shown CPUs of `look` over into an open reader. */
+/* Sets sched_switch and the shown CPUs of an open reader as in `look`; the rest of `look` is ignored. */
 void gt_text_reader_update(struct gt_text_reader *reader, const struct gt_text_look *look);
 
 /* Throwing away gives up after so many reads: records may come faster than they are read. */

@@ -121,8 +121,8 @@ static bool add_known(struct gt_live *live, const char *word, bool on, bool *fou
 	return added;
 }
 
-static int say_of_object(struct gt_live *live, const char *word, bool on,
-			 struct gt_message *message)
+static int change_of_object(struct gt_live *live, const char *word, bool on,
+			    struct gt_message *message)
 {
 	const char *object = strstr(word, GT_EVENT_IN) + sizeof(GT_EVENT_IN) - 1;
 	char waiting[GT_CONTROL_WORD_BYTES];
@@ -143,13 +143,13 @@ static int say_of_object(struct gt_live *live, const char *word, bool on,
 		       : no_memory(message);
 }
 
-int gt_live_event_words_say(struct gt_live *live, const char *word, bool on,
-			    struct gt_message *message)
+int gt_live_event_words_change(struct gt_live *live, const char *word, bool on,
+			       struct gt_message *message)
 {
 	int error = 0;
 
 	if (word != NULL && strstr(word, GT_EVENT_IN) != NULL)
-		error = say_of_object(live, word, on, message);
+		error = change_of_object(live, word, on, message);
 	else if (word != NULL && !names_one(live, word))
 		error = GT_EINVAL;
 	else if (word != NULL && !add(live, word, on))

@@ -5,12 +5,12 @@
 
 #include "serve/live/live_private.h"
 
-/* Adds the word, or one that excludes what it names; live->change.events are in force then.
- * "WORD:mod:OBJECT" is of the events that the object has; the word waits where it is not loaded. NULL:
- * no word is added. GT_EINVAL: it names nothing; GT_ENOMEM; those of gt_live_ask_for_list(). Call with
- * change.lock held; takes instances.lock. */
-int gt_live_event_words_say(struct gt_live *live, const char *word, bool on,
-			    struct gt_message *message);
+/* Adds a word to live->change.events, which excludes what it names if `on` is false, and asks the session for the
+ * list. word NULL: only asks. "WORD:mod:OBJECT" names the events of an object; if the object is not loaded the word
+ * waits for it. GT_EINVAL: it names nothing; GT_ENOMEM; those of gt_live_ask_for_list(). Call with change.lock
+ * held; takes instances.lock. */
+int gt_live_event_words_change(struct gt_live *live, const char *word, bool on,
+			       struct gt_message *message);
 
 /* Operation of struct gt_control_ops; takes change.lock itself. GT_ENOENT after the last. */
 int gt_live_event_waiting(struct gt_control_target *target, uint64_t index, char *word,

@@ -411,7 +411,7 @@ static int check_refusal(struct gt_live *live, const char *word, struct gt_messa
 	gt_session_each_event(live->session, look_for_refusal, &refusal);
 	if (refusal.on || refusal.reason == NULL)
 		return 0;
-	gt_live_event_words_say(live, word, false, NULL);
+	gt_live_event_words_change(live, word, false, NULL);
 	return gt_fail(message, GT_ENOTSUP, "no record can be made there: %s", refusal.reason);
 }
 
@@ -430,9 +430,9 @@ int gt_live_event_set(struct gt_control_target *target, const char *word, size_t
 	error = has_ended(live, message);
 	if (error == 0 && word_bytes == 0) {
 		gt_globs_clear(&live->change.events);
-		error = gt_live_event_words_say(live, on ? "*:*" : NULL, true, message);
+		error = gt_live_event_words_change(live, on ? "*:*" : NULL, true, message);
 	} else if (error == 0) {
-		error = gt_live_event_words_say(live, text, on, message);
+		error = gt_live_event_words_change(live, text, on, message);
 		if (error == 0 && on)
 			error = check_refusal(live, text, message);
 	}
