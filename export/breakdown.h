@@ -48,17 +48,18 @@ struct gt_breakdown {
 	struct gt_breakdown_index *index; /* finds them by name, number and pair */
 };
 
-/* Zeroes and prepares. GT_ENOMEM. */
+/* Makes an empty one in *breakdown, whatever it had. GT_ENOMEM: there is nothing to be freed. */
 int gt_breakdown_init(struct gt_breakdown *breakdown);
 
-/* One call. GT_ENOMEM, GT_ENOSPC: nothing is added then. */
+/* Adds one call; the name is copied. GT_ENOMEM, GT_ENOSPC: nothing is added then. */
 int gt_breakdown_add(struct gt_breakdown *breakdown, const char *function, size_t function_len,
 		     int64_t tid, int64_t latency_ns, int64_t self_ns);
 
-/* Functions by self time, the most first; those alike by name. *order is malloc'd. GT_ENOMEM. */
+/* *order: the indices of the functions in order of their self times, the most first, equal ones by name; the caller
+ * frees it. GT_ENOMEM. */
 int gt_breakdown_rank_functions(const struct gt_breakdown *breakdown, uint32_t **order);
 
-/* Threads in the same way, those alike by number. */
+/* The same of the threads; equal ones by number. */
 int gt_breakdown_rank_threads(const struct gt_breakdown *breakdown, uint32_t **order);
 
 void gt_breakdown_fini(struct gt_breakdown *breakdown);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls merged by their stacks: a node for each different stack, with calls, total and own time. Of
- * what is deeper than GT_TREE_DEPTH_MAX calls the time stays in the node at that depth, and they are not
- * counted. Nodes stay at their indices, not at their addresses. Memory grows with the number of different
- * stacks. One thread at a time.
+ * Calls merged by their stacks: a node for each different stack, with calls, total and own time. Calls deeper
+ * than GT_TREE_DEPTH_MAX have no nodes: they are not counted, and their time stays in the node at that depth.
+ * Nodes stay at their indices, not at their addresses. Memory grows with the number of different stacks. One
+ * thread at a time.
  */
 #ifndef GT_EXPORT_CALL_TREE_H
 #define GT_EXPORT_CALL_TREE_H
@@ -34,20 +34,20 @@ struct gt_tree {
 	uint32_t function_end;
 };
 
-/* Functions with higher numbers than function_end are taken for one, number 0. GT_ENOMEM: to be ended by
+/* Makes a tree with the root alone. All functions with numbers above function_end count as number 0. GT_ENOMEM: call
  * gt_tree_fini all the same. */
 int gt_tree_init(struct gt_tree *tree, uint32_t function_end);
-/* From now on the lane's calls stand below a node of their own, a child of the root with `key` for
- * its function (at most function_end). Before its first call. The node counts nothing. *node: its number.
- * GT_ENOMEM. */
+/* Puts all calls of the lane below a node of its own, a child of the root with `key` for its function (at most
+ * function_end), which counts nothing. Call it before the lane's first call. *node: the node's number. GT_ENOMEM. */
 int gt_tree_split(struct gt_tree *tree, const struct gt_lane *lane, uint32_t key, uint32_t *node);
-/* The lane's innermost call has been entered, one of `function`. GT_ENOMEM. */
+/* Call when a call of `function` was entered: it is the lane's innermost one. GT_ENOMEM. */
 int gt_tree_enter(struct gt_tree *tree, const struct gt_lane *lane, uint32_t function);
-/* `call` has just been removed from the lane, and ended at the tick `end`: its node gets its times. */
+/* Call when `call` was removed from the lane: adds its times to its node. end: the tick at which it ended. */
 void gt_tree_leave(struct gt_tree *tree, struct gt_lane *lane, const struct gt_stack_call *call,
 		   uint64_t end);
-/* For who keeps the sums: returns the node of the call that has just been removed from the lane, without
- * counting it; of one that is too deep, that at the greatest depth. Of a lane that was split. */
+/* Instead of gt_tree_leave, for callers that keep the sums themselves: returns the node of the call that was just
+ * removed from the lane, without counting it; of a call that is too deep the node at the greatest depth. Only for a lane
+ * that was split. */
 static inline uint32_t gt_tree_pop(struct gt_tree *tree, const struct gt_lane *lane)
 {
 	uint32_t *at = &tree->lanes[lane->number], node = *at;
@@ -57,20 +57,19 @@ static inline uint32_t gt_tree_pop(struct gt_tree *tree, const struct gt_lane *l
 	return node;
 }
 
-/* Turned around: adds the call's time to the node of its function below the root, to that of its
- * caller below this one, and so on up the lane, with its own time. The call has just been removed from the lane;
- * instead of gt_tree_enter and gt_tree_leave. GT_ENOMEM: a part was added. */
+/* Instead of gt_tree_enter and gt_tree_leave, for a tree of callers below their callees: adds the times of the call,
+ * which was just removed from the lane, to the node of its function below the root, to that of its caller below this
+ * one, and so on up the lane. GT_ENOMEM: a part was added. */
 int gt_tree_add_path(struct gt_tree *tree, const struct gt_lane *lane,
 		     const struct gt_stack_call *call, uint64_t end);
-/* Adds what stands below node `top` of `from` to what stands below the root. For each node that is
- * added, `added` (not NULL) is told both numbers. GT_ENOMEM, or `added`'s result that is not 0, which ends it:
- * a part was added. */
+/* Adds the nodes below node `top` of `from` to those below the root. Calls `added` (not NULL) for each of them with the
+ * numbers of both nodes; a result other than 0 ends this and is returned. Then, and after GT_ENOMEM, a part was added. */
 int gt_tree_merge(struct gt_tree *tree, const struct gt_tree *from, uint32_t top,
 		  int (*added)(void *user, uint32_t node, uint32_t from_node), void *user);
 /* Adds the totals of the topmost calls to the root, and puts each node's children in order of their
  * totals, the largest first. Once, when all was read. GT_ENOMEM: nothing was done. */
 int gt_tree_finish(struct gt_tree *tree);
-/* Also of one that is all zero, and again. */
+/* Frees the nodes. Allowed if *tree is all zero, and twice. */
 void gt_tree_fini(struct gt_tree *tree);
 
 #endif

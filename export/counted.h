@@ -45,12 +45,13 @@ struct gt_counted {
 	uint32_t before_count;
 };
 
-/* The sums as they are now; the rows are copied. GT_ENOMEM: the earlier ones stay. */
+/* Sets the sums as they are now; the rows are copied. GT_ENOMEM: the earlier ones stay. */
 int gt_counted_take(struct gt_counted *counted, const struct gt_counted_row *rows, uint32_t count);
-/* The next interval begins where this one ends: there are no rows until the next take. Without it the next
- * take prolongs this interval, for figures that could not be delivered. */
+/* Ends the interval: the next one begins here, and there are no rows until the next take. Without this call the next
+ * take prolongs the interval, for figures that could not be delivered. */
 void gt_counted_next(struct gt_counted *counted);
-/* What row `index`, which is below `count`, has more than at the end of the interval before; 0 if less. */
+/* The figures of row `index` (below `count`) in this interval: the difference to the end of the interval before, 0
+ * where they have become less. */
 struct gt_counted_row gt_counted_since(const struct gt_counted *counted, uint32_t index);
 void gt_counted_fini(struct gt_counted *counted);
 
@@ -66,7 +67,7 @@ struct gt_counted_format {
 		    struct gt_out *out);
 };
 
-/* Ended by one without a name. */
+/* All formats; the last entry has no name. */
 extern const struct gt_counted_format gt_counted_formats[];
 
 #endif

@@ -24,10 +24,11 @@ struct gt_csv_writer {
 	int error; /* errno of the first write that failed, 0 if none: all later rows are refused */
 };
 
-/* Prepares *writer and puts the header line into its buffer. GT_ENOMEM. */
+/* Prepares *writer and puts the header line into its buffer. The descriptor stays the caller's. GT_ENOMEM: there is
+ * nothing to be freed. */
 int gt_csv_writer_init(struct gt_csv_writer *writer, int fd);
 
-/* One row. GT_EIO once a write has failed; writer->error has the errno. */
+/* Writes one row. GT_EIO once a write has failed; writer->error has the errno. */
 int gt_csv_write_call(struct gt_csv_writer *writer, const char *function, size_t function_len,
 		      int64_t tid, uint64_t latency_ns, uint64_t self_ns);
 

@@ -59,7 +59,7 @@ struct gt_diff {
 	size_t table_mask;
 };
 
-/* "self", "total", "calls", "p50" (or "median"), "p99", "name". GT_EINVAL with the message. */
+/* Parses "self", "total", "calls", "p50" (or "median"), "p99" or "name". GT_EINVAL with the message. */
 int gt_diff_parse_key(const char *text, enum gt_diff_key *key, struct gt_message *message);
 
 void gt_diff_init(struct gt_diff *diff);
@@ -68,14 +68,14 @@ void gt_diff_init(struct gt_diff *diff);
 int gt_diff_add(struct gt_diff *diff, unsigned side, const struct gt_report *report,
 		const char *program);
 
-/* What an object is called here: one with the program's file name "(program)", as builds may lie in
- * several places; any other by its file name, wherever it lies. A constant, or a part of `path`. */
+/* The name that rows have for an object: "(program)" if its file name is the program's, as builds may lie in several
+ * places; otherwise its file name. Returns a constant, or a part of `path`. */
 const char *gt_diff_object(const char *path, const char *program);
-/* When all runs are there: tests, and orders the rows by how much the key changed. GT_ENOMEM. */
+/* Call when all runs were added: tests the rows, and orders them by how much the key changed. GT_ENOMEM. */
 int gt_diff_finish(struct gt_diff *diff, enum gt_diff_key key);
 void gt_diff_fini(struct gt_diff *diff);
 
-/* Probability that |t| is at least so large with so many degrees of freedom. */
+/* The probability that |t| is at least so large, with `degrees` degrees of freedom. */
 double gt_diff_t_probability(double t, double degrees);
 
 /* After gt_diff_finish. Text: the first `limit` rows (0: all) that changed, and how many did not; width as in

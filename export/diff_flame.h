@@ -13,12 +13,12 @@
 
 struct gt_diff_flame;
 
-/* NULL: no memory. */
+/* Makes an empty one. NULL: no memory. */
 struct gt_diff_flame *gt_diff_flame_create(void);
 /* Adds a run of a program: first all of side 0, then all of side 1. GT_ENOMEM. */
 int gt_diff_flame_add(struct gt_diff_flame *flame, unsigned side, struct gt_target *target,
 		      const char *program);
-/* Once, when all runs are there. GT_ENOMEM, GT_EIO. */
+/* Writes the picture; once, when all runs were added. GT_ENOMEM, GT_EIO. */
 int gt_diff_flame_write(struct gt_diff_flame *flame, const char *title, struct gt_out *out);
 void gt_diff_flame_destroy(struct gt_diff_flame *flame);
 

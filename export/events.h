@@ -18,9 +18,9 @@ struct gt_events_options {
 	enum gt_report_format format;
 };
 
-/* As text, a line an event and, indented, one a field; as CSV a row for each field (an event without fields has
- * one, too), as JSON an object an event. "" if there was none. *text is malloc'd, NUL-terminated, the caller's.
- * GT_ENOMEM. */
+/* Reads the target and writes the counts: as text a line for each event and, indented, one for each field; as CSV a row
+ * for each field (one for an event without fields); as JSON an object for each event. *text, NUL-terminated, "" if there
+ * was no event, is the caller's to free. GT_ENOMEM. */
 int gt_events_count(struct gt_target *target, const struct gt_events_options *options, char **text,
 		    size_t *bytes);
 

@@ -20,15 +20,15 @@ struct gt_flame {
 	void *user;
 	/* Valid until the next call. */
 	const char *(*name)(void *user, uint32_t node);
-	/* The second line of what is shown when the pointer rests on a frame. */
+	/* Writes the second line of the note that is shown when the pointer rests on a frame. */
 	void (*words)(void *user, uint32_t node, char text[GT_FLAME_WORDS]);
 	void (*color)(void *user, uint32_t node, unsigned color[3]);
 };
 
-/* "12.3 ms": three digits that count. */
+/* Writes a time with three significant digits: "12.3 ms". */
 void gt_flame_time(char text[32], uint64_t ns);
 
-/* GT_EIO. */
+/* Writes the SVG file. GT_EIO. */
 int gt_flame_write(const struct gt_flame *flame, struct gt_out *out);
 
 #endif

@@ -22,10 +22,11 @@ struct gt_event_cell {
 	char text[4096];
 };
 
-/* The next field of a mark; *at is 0 before the first. The place of a dynamic probe is none. */
+/* Fills in the cell of the event's next field; *at is 0 before the first. The place of a dynamic probe counts as no
+ * field. False: there are no more. */
 bool gt_event_fields_next(const struct gt_moment *moment, uint32_t *at, struct gt_event_cell *cell);
 
-/* The innermost call around it, or NULL. */
+/* The innermost open call of the lane; NULL: there is none. */
 const struct gt_stack_call *gt_event_call(const struct gt_lane *lane);
 const char *gt_event_system(const struct gt_moment *moment);
 const char *gt_event_name(const struct gt_moment *moment);

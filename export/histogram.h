@@ -21,7 +21,7 @@ struct gt_histogram {
 /* False: no memory; it is as it was. */
 bool gt_histogram_add_slow(struct gt_histogram *histogram, unsigned octave, unsigned step);
 
-/* 0 … 31 one by one, then [32 << n, 64 << n) in steps of 1 << n. False: no memory. */
+/* Counts a duration: 0 … 31 have a step each, then [32 << n, 64 << n) steps of 1 << n. False: no memory. */
 static inline bool gt_histogram_add(struct gt_histogram *histogram, uint64_t ns)
 {
 	unsigned octave = 0, step = (unsigned)ns;
@@ -45,7 +45,7 @@ bool gt_histogram_merge(struct gt_histogram *histogram, const struct gt_histogra
 
 uint64_t gt_histogram_count(const struct gt_histogram *histogram);
 
-/* The duration that `part` (0 … 1) of all are not longer than; 0 if there is none. */
+/* The duration (in ns) below or at which `part` (0 … 1) of all durations are; 0 if there is none. */
 uint64_t gt_histogram_quantile(const struct gt_histogram *histogram, double part);
 
 /* How many are in [low, high). Both must be powers of two, or `low` 0. */

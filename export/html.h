@@ -8,10 +8,11 @@
  *     { "source": name, "bad": rows not read, "calls", "self", "functionsCount", "threadsCount",
  *       "threads": [tid, ...]             the bars; null at the end: all further threads together
  *       "functions": [[name, calls, total, self, waits 0|1, [thread index, self, ...]], ...]
- *       "others": [{ "waits", "count", "calls", "total", "self", "cells": [thread index, self, ...]
- * }], "rest": [[name, calls, total, self], ...] }    the first of what the others lump together
+ *       "others": [{ "waits", "count", "calls", "total", "self",
+ *                    "cells": [thread index, self, ...] }]      functions that are added up
+ *       "rest": [[name, calls, total, self], ...] }             the first of those functions
  *
- * Function names are anybody's: '<', '>' and '&' are written as \u00XX, what is no UTF-8 as U+FFFD.
+ * A function's name may be any bytes: '<', '>' and '&' are written as \u00XX, bytes that are no UTF-8 as U+FFFD.
  */
 #ifndef GT_EXPORT_HTML_H
 #define GT_EXPORT_HTML_H
@@ -22,7 +23,7 @@
 #include <graftrace/error.h>
 
 /*
- * What the page holds at most; the rest is lumped together and counted. Bars times functions is
+ * The most that the page holds; the rest is added up and counted. Bars times functions is
  * what a browser has to draw: 15,000 pieces take it about a second.
  */
 #define GT_HTML_FUNCTIONS_MAX 150

@@ -13,7 +13,7 @@ struct gt_merged {
 	struct gt_tree tree;
 };
 
-/* As the functions of gt_export_format (export.h): GT_ENOMEM where there is no memory. */
+/* Functions of a struct gt_export_format (export.h). GT_ENOMEM. */
 int gt_merged_begin(struct gt_export *export);
 int gt_merged_enter(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call);
 int gt_merged_leave(struct gt_export *export, struct gt_lane *lane, struct gt_stack_call *call,

@@ -37,16 +37,16 @@ struct gt_open_calls {
 	uint64_t last;
 };
 
-/* pid: of one process, 0 = all. GT_ENOMEM with the message (NULL: none is wanted): *open is NULL. Else it is to
- * be destroyed; the target must outlive it. */
+/* Reads the target. pid: threads of one process; 0: of all. The caller destroys *open; the target must outlive it.
+ * GT_ENOMEM, with the message (NULL: none is wanted): *open is NULL. */
 int gt_open_calls_make(struct gt_target *target, uint32_t pid, struct gt_open_calls **open,
 		       struct gt_message *message);
 /* NULL is allowed. */
 void gt_open_calls_destroy(struct gt_open_calls *open);
 
-/* As text, a line a thread and a line a call, innermost last; at most `threads` threads and the `calls`
- * innermost calls of each (0: all), and how many there are besides. Without an open call one line says so.
- * *text is malloc'd, NUL-terminated (*bytes without the NUL), the caller's. GT_ENOMEM: there is no text. */
+/* Writes text: a line for each thread and one for each call, the innermost last; at most `threads` threads and the
+ * `calls` innermost calls of each (0: all), and how many there are besides. Without an open call it is one line that
+ * says so. *text, NUL-terminated (*bytes without the NUL), is the caller's to free. GT_ENOMEM: there is no text. */
 int gt_open_calls_format(const struct gt_open_calls *open, uint32_t threads, uint32_t calls,
 			 char **text, size_t *bytes);
 

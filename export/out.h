@@ -21,13 +21,14 @@ struct gt_out {
 	char *buffer;
 };
 
-/* GT_ENOMEM. */
+/* Begins to write to a descriptor, which stays the caller's. GT_ENOMEM: there is nothing to be freed. */
 int gt_out_init(struct gt_out *out, int fd);
-/* For bytes in memory: `buffer` has `used` of them, unless `error` is ENOMEM. GT_ENOMEM. */
+/* Begins to write to memory: `buffer` has `used` bytes, unless `error` is ENOMEM. GT_ENOMEM: there is nothing to be
+ * freed. */
 int gt_out_init_memory(struct gt_out *out);
 /* Writes what is buffered. GT_EIO once any write has failed. */
 int gt_out_flush(struct gt_out *out);
-/* Forgets what was written to a regular file that was empty at first, errors too. GT_EIO. */
+/* Empties the file, a regular one that was empty at first, and forgets what is buffered, errors too. GT_EIO. */
 int gt_out_again(struct gt_out *out);
 /* Frees the buffer; what was not flushed is gone. */
 void gt_out_fini(struct gt_out *out);
@@ -60,6 +61,8 @@ static inline void gt_out_char(struct gt_out *out, char byte)
 	gt_out_bytes(out, &byte, 1);
 }
 
+/* The functions below write; they report no error, which gt_out_flush() and `error` do. */
+
 /* A decimal number. */
 void gt_out_number(struct gt_out *out, uint64_t number);
 /* Nanoseconds as microseconds with three decimals: nothing is rounded. */
@@ -72,7 +75,7 @@ void gt_out_csv(struct gt_out *out, const char *text);
 void gt_out_tab_text(struct gt_out *out, const char *text);
 /* Text of XML and HTML: <, >, &, " escaped, control characters and bad UTF-8 replaced. */
 void gt_out_xml(struct gt_out *out, const char *text);
-/* At most 4096 bytes are written; a longer result is cut. */
+/* Formatted as by printf; a result of more than 4096 bytes is cut. */
 void gt_out_printf(struct gt_out *out, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -113,8 +113,8 @@ int gt_report_parse_key(const char *text, enum gt_report_key *key, struct gt_mes
 /* Keys with commas between them: a bit, 1 << key, for each. GT_EINVAL. */
 int gt_report_parse_fields(const char *text, unsigned *fields, struct gt_message *message);
 
-/* A call that no recorded one has made has the caller "(outermost)". GT_ENOMEM, GT_EIO. *report is
- * to be destroyed. The target must outlive it. */
+/* Reads the target and makes the rows, in no order. By caller, calls without a recorded caller have the caller
+ * "(outermost)". The caller destroys *report; the target must outlive it. GT_ENOMEM, GT_EIO. */
 int gt_report_make(struct gt_target *target, const struct gt_report_options *options,
 		   struct gt_report **report, struct gt_message *message);
 
@@ -130,16 +130,15 @@ struct gt_report_style {
 	size_t limit; /* only the first so many rows; 0: all */
 	unsigned
 		fields; /* only these of the times (gt_report_parse_fields); 0: all, as text those that have room */
-	/* Of a line, if it is text: so many columns (0: any number) have room for the beginning of
-	 * a name. Columns of times that take it are left out, which is said, but never the one that
-	 * the rows are in order of. */
+	/* Of a line of text, in columns; 0: any. If there is no room for the beginning of a name, columns of
+	 * times are left out, which a line below tells, but never the one by which the rows are ordered. */
 	uint32_t width;
 	bool color;
 	bool brief; /* of text: names as gt_short_name has them, cut where the line ends */
 	struct gt_sources *sources; /* file and line of functions, too; NULL: not wanted */
 };
 
-/* *text is malloc'd, NUL-terminated, the caller's. GT_ENOMEM. */
+/* Writes the table. *text, NUL-terminated, is the caller's to free. GT_ENOMEM. */
 int gt_report_format(const struct gt_report *report, const struct gt_report_style *style,
 		     char **text, size_t *bytes);
 
@@ -148,7 +147,7 @@ int gt_report_format(const struct gt_report *report, const struct gt_report_styl
 int gt_report_format_spread(const struct gt_report *report, const struct gt_report_style *style,
 			    char **text, size_t *bytes);
 
-/* What recording a call takes of its own time: a single duration below it is not told from none. */
+/* The part of a call's own time that recording it takes: shorter durations are not told from none. */
 #define GT_REPORT_GRAIN_NS 20
 
 void gt_report_destroy(struct gt_report *report);

@@ -80,7 +80,7 @@ struct collector {
 	bool has_spread;   /* the rows' durations are kept */
 	uint32_t globbed[GLOB_CACHE];
 	bool glob_matches[GLOB_CACHE];
-	bool is_by_call;	  /* the row is no matter of the function alone */
+	bool is_by_call;	  /* a call's row does not depend on its function alone */
 	struct gt_decode *decode; /* of the record in work */
 	struct gt_decode own;
 	struct slot *slots;
@@ -106,7 +106,7 @@ struct collector {
 	uint64_t first;	  /* clock of the writer's first record that counts; 0 = none yet */
 	uint64_t last;	  /* … and of the last one */
 	uint64_t covered; /* self times of its calls */
-	struct gt_levels ended; /* its calls that are told at their ends only */
+	struct gt_levels ended; /* its calls of which only the ends are recorded */
 	struct open_callee open_callee;
 	uint64_t span, outside; /* of all writers whose records are there from the start */
 	bool incomplete;	/* records of this writer are missing */
@@ -124,7 +124,7 @@ enum { ROW_OTHERS, ROW_OUTERMOST, ROWS_OF_OURS };
 /* False: no memory. */
 bool gt_report_grow_slots(struct collector *c);
 
-/* Its number; without memory 0, and out_of_memory is set. */
+/* Makes a row, and returns its number; without memory 0, and out_of_memory is set. */
 uint32_t gt_report_new_row(struct collector *c, uint32_t key);
 
 /* The row of a function that has none yet; cold. */

@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include "core/trace/target.h"
 
-/* As text, or as CSV with times in nanoseconds; "" if nothing is known. The longest wait for a CPU
- * and sleep together come first. *text is malloc'd, NUL-terminated, the caller's. GT_ENOMEM. */
+/* Reads the target and writes the table as text, or as CSV with times in nanoseconds; "" if nothing is known. Rows are
+ * ordered by sleep and wait for a CPU together, the longest first. *text, NUL-terminated, is the caller's to free.
+ * GT_ENOMEM. */
 int gt_rests_report(struct gt_target *target, bool csv, char **text, size_t *bytes);
 
 #endif

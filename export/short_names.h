@@ -12,8 +12,8 @@
 
 #define GT_SHORT_NAME_MAX 1024
 
-/* `out` has room for GT_SHORT_NAME_MAX bytes; NUL-terminated, what is longer loses its end. Without brackets
- * only "std::__cxx11::" becomes shorter. */
+/* Writes the short name into `out`, which has room for GT_SHORT_NAME_MAX bytes, NUL-terminated; a longer one loses its
+ * end. Without brackets in it, only "std::__cxx11::" is removed. */
 void gt_short_name(const char *full, char *out);
 
 /* Makes a name (UTF-8) at most so many columns wide, in place: "std::vec…::push_back". One that is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "words.c:41" of functions, as people read it, and the text of that line if it is wanted: kept by the
- * functions' numbers, looked up once. One thread at a time.
+ * Source places of functions ("words.c:41"), with the text of that line if it is wanted. Each is looked up once and
+ * kept by the function's number. One thread at a time.
  */
 #ifndef GT_EXPORT_SOURCES_H
 #define GT_EXPORT_SOURCES_H
@@ -24,8 +24,8 @@ struct gt_sources {
 	struct gt_source_file *files; /* that lines were read from */
 };
 
-/* NULL: not known (or no memory). `data` is a struct gt_sources; what is returned stays until
- * gt_sources_fini. Without control characters, and without the end of a C comment. */
+/* The place of function `number`, valid until gt_sources_fini; it has no control characters, and no end of a C comment.
+ * NULL: it is not known (or no memory). `data` is a struct gt_sources. */
 const char *gt_sources_note(void *data, uint32_t number);
 void gt_sources_fini(struct gt_sources *sources);
 

@@ -24,7 +24,7 @@ struct gt_spool {
 };
 
 void gt_spool_init(struct gt_spool *spool);
-/* GT_ENOMEM; GT_EIO (spool->error). */
+/* Appends bytes to a lane. GT_ENOMEM; GT_EIO (spool->error has the errno). */
 int gt_spool_add(struct gt_spool *spool, uint32_t lane, const void *bytes, size_t count);
 /* Writes all of a lane's bytes, from the first to the last. GT_EIO. */
 int gt_spool_copy(struct gt_spool *spool, uint32_t lane, struct gt_out *out);

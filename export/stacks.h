@@ -11,11 +11,10 @@
  * which can run back by a little; within a lane they never do.
  *
  * The target is read once where all entries were recorded and the sink can begin anew, or where order
- * does not matter to it; else twice: the first time finds the calls whose entries were not recorded. One that
- * is written meanwhile can be read, too: what comes in between the two is taken as it is found; a filter
- * that ends at some time keeps it out. Memory
- * grows with the lanes and their depths and with the number of those calls, not with the others.
- * One thread at a time.
+ * does not matter to it; else twice: the first time finds the calls whose entries were not recorded. A target
+ * that is written meanwhile can be read, too; the second reading may then have more records than the first, unless a
+ * filter ends at some time before. Memory grows with the lanes and their depths and with the number of calls
+ * without a recorded entry, not with the others. One thread at a time.
  */
 #ifndef GT_EXPORT_STACKS_H
 #define GT_EXPORT_STACKS_H
@@ -79,16 +78,16 @@ struct gt_moment {
 	const struct gt_record *record;
 };
 
-/* What takes the calls. Each may be NULL; a negative result of one ends the reading, and is
+/* Takes the calls. Each function may be NULL; a negative result of one ends the reading, and is
  * returned by gt_stacks_read. */
 struct gt_stack_sink {
 	void *user;
 	/* Throws away all that the sink was given: the reading begins anew, since it has met a call whose
 	 * entry was not recorded. NULL: the sink cannot, so the target is read twice from the first. */
 	int (*again)(void *user);
-	/* It does not matter to the sink in which order calls come, and it uses neither `open`, `id` nor
-	 * `children` of calls: a call whose entry was not recorded is entered only when it ends, and the
-	 * target is read once. Nested all the same, if no records in the middle are missing. */
+	/* True: the sink takes calls in any order, and uses neither `open`, `id` nor `children` of calls. Then a
+	 * call whose entry was not recorded is entered only when it ends, and the target is read once. Calls are
+	 * nested even so, if no records in the middle are missing. */
 	bool in_any_order;
 	/* A lane's first event follows. */
 	int (*lane)(void *user, struct gt_lane *lane);
@@ -110,7 +109,8 @@ struct gt_stack_report {
 	uint32_t lanes;
 };
 
-/* filter: the caller's, or NULL. GT_ENOMEM, or a sink's error. */
+/* Reads the target and calls the sink. filter: NULL: none; it stays the caller's. *report is filled in any case.
+ * GT_ENOMEM, or the sink's error. */
 int gt_stacks_read(struct gt_target *target, struct gt_filter *filter,
 		   const struct gt_stack_sink *sink, struct gt_stack_report *report);
 

@@ -15,14 +15,14 @@ struct gt_question {
 /* The parameter, or `otherwise`. */
 const char *gt_question_text(const struct gt_question *question, const char *name,
 			     const char *otherwise);
-/* false: it is there and is no number up to `most`. */
+/* *number: the parameter, or `otherwise` if it is missing. False: it is there and is no number up to `most`. */
 bool gt_question_number(const struct gt_question *question, const char *name, uint64_t otherwise,
 			uint64_t most, uint64_t *number);
-/* The next number or range of a list "3,7-9". false: the list is at its end, or is none (*list is not
- * at its end then). */
+/* Takes the next number or range off *list, as "3,7-9". False: the list is at its end, or is wrong there (*list is not at
+ * its end then). */
 bool gt_question_range(const char **list, uint32_t *first, uint32_t *last);
 
-/* `before`, and the number or string as JSON behind it. */
+/* Write `before`, then the number or string as JSON. */
 void gt_put_number(struct gt_out *out, const char *before, uint64_t number);
 void gt_put_text(struct gt_out *out, const char *before, const char *text);
 /* `,arguments,result` of a call, each null where it was not recorded; nothing for NULL. */

@@ -76,19 +76,19 @@ static inline uint32_t gt_page_functions_known(const struct gt_page_functions *f
 	return gt_page_number_at(functions, number)->item - 1;
 }
 
-/* The same, of one that was not known: makes the item if there is none. If there is no room for it,
- * the items are moved. UINT32_MAX: no memory. */
+/* The same for a function that was not known: makes the item if there is none. That may move all items.
+ * UINT32_MAX: no memory. */
 uint32_t gt_page_functions_add(struct gt_page_functions *functions, uint32_t number);
 void gt_page_functions_fini(struct gt_page_functions *functions);
 
-/* Is a call that took so long one of the slowest by now? */
+/* Whether a call that took so long belongs to the slowest. */
 static inline bool gt_page_function_is_slow(const struct gt_page_function *function, uint64_t took)
 {
 	return function->slow_count < GT_PAGE_SLOWEST ||
 	       took > function->slow[GT_PAGE_SLOWEST - 1].took;
 }
 
-/* Puts such a call among them. */
+/* Adds such a call to them; a faster one goes. */
 void gt_page_function_note_slow(struct gt_page_function *function, const struct gt_page_slow *slow);
 
 int gt_page_function_add_cpu_slow(struct gt_page_function *function, uint32_t cpu,

@@ -38,8 +38,8 @@ void gt_page_stop(struct gt_page *page);
 double gt_page_progress(const struct gt_page *page);
 void gt_page_destroy(struct gt_page *page);
 
-/* For whoever reads the stacks already (the format `html`): the calls go here instead, then the end
- * is told. What gt_page_read does. */
+/* Instead of gt_page_read, for a caller that reads the stacks itself (the format `html`): give the calls to this sink,
+ * then call gt_page_finish(). GT_ENOMEM. */
 struct gt_stack_sink gt_page_sink(struct gt_page *page);
 int gt_page_finish(struct gt_page *page, const struct gt_stack_report *report);
 

@@ -94,7 +94,7 @@ struct gt_page_selection {
 struct gt_page {
 	struct gt_page_options options;
 	/* What was read, from here … */
-	uint64_t start; /* ticks that times count from; 0: of the first thing that is told */
+	uint64_t start; /* ticks from which times count; 0: from the first call or event */
 	struct gt_page_functions functions;
 	struct gt_page_thread *threads;
 	uint32_t thread_count, thread_room;
@@ -150,8 +150,8 @@ static inline uint64_t gt_page_at(const struct gt_page *page, uint64_t clock)
 /* Adds a call that has ended to the sums and the boxes. GT_ENOMEM. */
 int gt_page_add_left(struct gt_page *page, const struct gt_page_left *left);
 
-/* A thread that adds the calls that the reader has ended, behind it. If it cannot be made or is not
- * wanted, the reader does all by itself. */
+/* Starts the helper, a thread that adds calls which the reader hands over when they have ended. If it cannot be started
+ * or is not wanted, the reader adds them itself. */
 void gt_page_helper_start(struct gt_page *page);
 int gt_page_helper_give_slow(struct gt_page *page);
 /* Hands over the call that was filled into `next_left`; or adds it, without a helper. GT_ENOMEM, also
@@ -166,11 +166,11 @@ static inline int gt_page_helper_give(struct gt_page *page)
 void gt_page_helper_wait(struct gt_page *page);
 /* The same, and ends the thread. GT_ENOMEM: not all could be added. */
 int gt_page_helper_end(struct gt_page *page);
-/* All calls are there: makes the coarser levels of all tracks, in several threads. GT_ENOMEM. */
+/* Call when all calls were added: makes the coarser levels of all tracks, in several threads. GT_ENOMEM. */
 int gt_page_finish_tracks(struct gt_page *page);
 
-/* values.c. add: of a call that has ended; texts may be NULL. GT_ENOMEM. sort: all are added. find: NULL: none were
- * recorded, or kept. arguments, result: NULL: not recorded. */
+/* values.c. add: the values of a call that has ended, copied; they may be NULL; GT_ENOMEM. sort: call it when all were
+ * added, before find. find: NULL: none were recorded, or kept. arguments, result: NULL: not recorded. */
 int gt_page_add_values(struct gt_page *page, uint32_t lane, uint32_t depth, uint64_t clock,
 		       const char *arguments, const char *result);
 void gt_page_sort_values(struct gt_page *page);
@@ -180,13 +180,14 @@ const char *gt_page_arguments(const struct gt_page_value *value);
 const char *gt_page_result(const struct gt_page_value *value);
 void gt_page_forget_values(struct gt_page *page);
 
-/* The merged tree of "all", "pid:N" or "lane:N"; under the lock. GT_EINVAL, GT_ENOENT, GT_ENOMEM. */
+/* Makes or finds the merged tree of "all", "pid:N" or "lane:N". Call with page->lock held; *selection is valid until
+ * the lock is released. GT_EINVAL, GT_ENOENT, GT_ENOMEM. */
 int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection);
 
-/* What is told of all lanes, from start to end. */
+/* The extent of an answer for all lanes, from start to end. */
 struct gt_page_whole {
 	uint64_t grain;	    /* of boxes, ns; 0: each call */
-	uint64_t off_cells; /* in which times off the CPU are told, at most; 0: they are not */
+	uint64_t off_cells; /* cells with times off the CPU, at most; 0: none */
 	uint32_t lanes;	    /* so many, those with the most calls */
 	size_t most;	    /* bytes */
 };

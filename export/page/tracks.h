@@ -53,15 +53,15 @@ static inline size_t gt_track_count(const struct gt_track *track)
 /* Draws calls shorter than the grain together, for good: takes less memory. Before gt_track_finish.
  * GT_ENOMEM. */
 int gt_track_coarsen(struct gt_track *track, uint64_t grain);
-/* All boxes are there: makes the levels. GT_ENOMEM. */
+/* Call when all boxes were added: makes the levels. GT_ENOMEM. */
 int gt_track_finish(struct gt_track *track);
 /* Gives the boxes that reach into [from, to), joined to the grain. A negative result of `take` ends
  * this and is returned. */
 int gt_track_look(const struct gt_track *track, uint64_t from, uint64_t to, uint64_t grain,
 		  int (*take)(void *user, const struct gt_box *box), void *user);
-/* Finds the call of a function that begins nearest to a time: forward the first one that begins behind
- * `from` and before `limit`; else the last one that begins before `from`, at `limit` or later. Of
- * boxes it is the function that they show. False: there is none. */
+/* Finds the call of a function that begins nearest to a time. forward: the first one that begins after `from` and before
+ * `limit`; else the last one that begins before `from`, at `limit` or later. A box of many calls counts for the function
+ * that it shows. False: there is none. */
 bool gt_track_find(const struct gt_track *track, uint32_t function, uint64_t from, uint64_t limit,
 		   bool forward, struct gt_box *found);
 void gt_track_fini(struct gt_track *track);
