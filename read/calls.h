@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of a target, a recording say: one row for each call whose entry and return were
+ * The calls of a target (such as a recording): one row for each call whose entry and return were
  * recorded, with nothing missing in between, or that was recorded as a whole at its end
  * (tracing_thresh), in the order of the returns over all threads. Calls without a row
  * are counted. Memory grows with the number of threads that live at the same time, not with the number
@@ -37,9 +37,9 @@ struct gt_calls_report {
 	uint64_t left_out;	 /* threads, for lack of memory */
 };
 
-/* no_sleep: latencies and self times without the time off the CPU, of a target that knows it.
- * `call` is called with each row; a negative result of it ends the reading and is returned. 0, that
- * result, or GT_ENOMEM. The report is whole after 0. */
+/* Reads the target and calls `call` with each row; a negative result of it ends the reading and is returned. no_sleep:
+ * latencies and self times are without the time off the CPU, if the target knows it. Returns 0, that result, or
+ * GT_ENOMEM. The report is complete only after 0. */
 int gt_calls_read(struct gt_target *target, bool no_sleep,
 		  int (*call)(void *user, const struct gt_call *call), void *user,
 		  struct gt_calls_report *report);

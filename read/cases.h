@@ -13,7 +13,7 @@
 #define GT_CASE_EXCERPT 80
 
 struct gt_case {
-	uint64_t line;	 /* from 1; 0: of no one line */
+	uint64_t line;	 /* from 1; 0: it belongs to no single line */
 	uint64_t offset; /* of the line's first byte */
 	int64_t tid;	 /* of a call; 0 else */
 	const char *why; /* a constant text, or NULL */

@@ -2,7 +2,7 @@
 /*
  * Groups of sub-buffers in columns (doc/format.md, "Columns"): each word becomes a byte that says
  * which function was entered or returned from and a byte of clock difference, gathered apart so
- * that zstd packs each well. A return that the calls before it foretell costs nothing but a zero.
+ * that zstd packs each well. A return that follows from the calls before it is a zero.
  *
  * The encoder is for one thread at a time. A decoded group is not changed by reading it: several threads may
  * read it at once. The functions that destroy and close take NULL; those with a message take NULL for it.
@@ -17,7 +17,7 @@
 
 struct gt_columns_encoder;
 
-/* level: of zstd, 0 = what was measured to be best. NULL: no memory. */
+/* level: of zstd; 0: the one that was measured to be best. NULL: no memory. */
 struct gt_columns_encoder *gt_columns_encoder_create(int level);
 void gt_columns_encoder_destroy(struct gt_columns_encoder *encoder);
 
@@ -47,7 +47,7 @@ int64_t gt_columns_encode(struct gt_columns_encoder *encoder, const struct gt_co
 			  uint32_t count, enum gt_columns_effort effort, uint8_t *out);
 
 struct gt_columns_group;
-struct gt_columns_decoder; /* what opening groups needs; for one thread at a time */
+struct gt_columns_decoder; /* memory for opening groups; for one thread at a time */
 
 struct gt_columns_decoder *gt_columns_decoder_create(void); /* NULL: no memory */
 void gt_columns_decoder_destroy(struct gt_columns_decoder *decoder);
@@ -68,7 +68,7 @@ size_t gt_columns_bytes(const struct gt_columns_group *group);
 /*
  * Makes sub-buffer `index` (below the group's `count`) whole again: its header with its open calls, and words.
  * `out` has room for both: sizeof(*out) and 8 bytes a word of its entry. The header is what was stored, not
- * compared with the entry. GT_EFORMAT with a message: the columns say what cannot be.
+ * compared with the entry. GT_EFORMAT with a message: the columns have impossible values.
  */
 int gt_columns_sub_buffer(const struct gt_columns_group *group, uint32_t index,
 			  struct graftrace_sub_buffer *out, struct gt_message *message);

@@ -21,8 +21,8 @@ struct gt_levels {
 /* Calls deeper than this are no call's callees. */
 #define GT_LEVELS_MAX 4096
 
-/* A call at `level` (0: the outermost) of the stack `key` took `time`, and has ended. Returns the
- * time less its callees'; without memory, all of it. */
+/* Call when a call at `level` (0: the outermost) of the stack `key` has ended, which took `time`. Returns the time
+ * without that of its callees; if there is no memory, all of it. */
 uint64_t gt_levels_end(struct gt_levels *levels, uint64_t key, uint32_t level, uint64_t time);
 
 void gt_levels_fini(struct gt_levels *levels);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pages of Linux's ring in columns (doc/format.md, "Packed pages"): records of one event stand together,
- * field by field, clocks as differences and what repeats as numbers of a dictionary. zstd has a quarter
- * as much to pack then, and packs it to a fifth of the size. No format of an event is known here. Any
- * pages come back as they were.
+ * field by field, clocks as differences, repeated bytes as numbers of a dictionary. Then zstd has a quarter
+ * as much to pack, and packs it to a fifth of the size. No format of an event is known here. Decoding gives
+ * back the same pages, whatever they hold.
  */
 #ifndef GT_READ_PAGES_H
 #define GT_READ_PAGES_H

@@ -71,8 +71,8 @@ struct gt_recording_object {
 
 /*
  * Opens `path`. GT_ENOENT: no such file; GT_EPERM, GT_EIO: cannot be read; GT_EFORMAT: not a
- * recording, of a newer format, or so damaged that nothing of it can be told rightly (the message
- * has the byte offset); GT_ENOMEM. Cut and damaged files open otherwise, and gt_recording_problem
+ * recording, of a newer format, or so damaged that nothing of it can be read (the message
+ * has the byte offset); GT_ENOMEM. Other cut and damaged files open, and gt_recording_problem
  * says what is missing. With an error *recording is NULL, and `message` (NULL: none is wanted) has the
  * reason.
  */
@@ -82,8 +82,8 @@ int gt_recording_open(const char *path, struct gt_recording **recording,
 /*
  * The target: all operations but consume, hold and now; valid until the recording is closed, and so are the
  * strings that it gives.
- * sub_buffer: GT_ENOENT before the writer's first or from its next on; GT_EFORMAT when it is damaged (said
- * in the problems) or missing between them; GT_ECUT when the file was cut since it was opened; GT_EIO,
+ * sub_buffer: GT_ENOENT before the writer's first or from its next on; GT_EFORMAT when it is damaged (the
+ * problems say so) or missing between them; GT_ECUT when the file was cut since it was opened; GT_EIO,
  * GT_ENOMEM. The words come into `buffer`; `used` of the header is the number returned. writer: first and
  * next are of what the file holds; between them sub-buffers may be missing. function and function_at:
  * GT_ENOMEM, too.
@@ -156,7 +156,7 @@ struct gt_recording_kernel_file {
 bool gt_recording_kernel_file(const struct gt_recording_kernel *part, size_t *at,
 			      struct gt_recording_kernel_file *file);
 
-/* NULL is allowed. */
+/* Closes the file and frees all that belongs to the recording; NULL is allowed. */
 void gt_recording_close(struct gt_recording *recording);
 
 #endif

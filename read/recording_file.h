@@ -10,18 +10,19 @@
 #include <stdbool.h>
 
 /*
- * Creates `path` with mode 0600 and opens it for writing. An ordinary file of that name becomes
- * PATH.old first, in place of an older one, and so does a link. A pipe or a device, also one that a link of
- * this user's or root's leads to, is written to as it is, and so is what such a link below /dev or /proc
- * names (/dev/stdout); an ordinary file that is named so is emptied first. Waits for a pipe's reader. No
- * link is followed to a place where there is nothing.
+ * Creates `path` with mode 0600 and opens it for writing. An ordinary file or a link of that name is first
+ * renamed to PATH.old, in place of an older one. Exceptions, which are opened as they are: a pipe or a device,
+ * also by a link that belongs to this user or root, and the file that such a link below /dev or /proc leads to
+ * (/dev/stdout), which is emptied first if it is an ordinary one. Waits for a pipe's reader. No link is followed
+ * to a place where there is nothing.
  *
- * Returns a descriptor (close-on-exec), or -1 with errno (EEXIST: somebody puts other files there
- * meanwhile; EISDIR); then what was moved is moved back.
+ * Returns a descriptor (close-on-exec), or -1 with errno (EEXIST: other files were put there meanwhile;
+ * EISDIR); then a renamed file has its name again.
  */
 int gt_recording_file_create(const char *path);
 
-/* Whether a link may be followed: `path` is none (or is not there), or is this (effective) user's or root's. */
+/* Whether `path` may be followed: it is no link (or does not exist), or the link belongs to this (effective) user or
+ * root. */
 bool gt_link_is_own(const char *path);
 
 #endif

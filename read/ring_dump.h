@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies what is left in a ring, when its program has ended, into a recording. */
+/* Copies the records that are in a ring, when its program has ended, into a recording. */
 #ifndef GT_READ_RING_DUMP_H
 #define GT_READ_RING_DUMP_H
 

@@ -30,14 +30,14 @@ enum gt_syscall_way {
 	GT_SYSCALL_CLONE, /* flags, and a signal in the low byte */
 };
 
-/* Of the argument `argument` of `call` (as strace names calls). words: of GT_SYSCALL_WORDS and _CLONE. */
+/* How `argument` of `call` (as strace names calls) is written. *words is set for GT_SYSCALL_WORDS and _CLONE. */
 enum gt_syscall_way gt_syscall_way_of(const char *call, const char *argument,
 				      const struct gt_syscall_words **words);
 
-/* What fcntl's third argument is, by its second. false: it has none. */
+/* *words: how fcntl's third argument is written, by its second. False: it has none. */
 bool gt_syscall_fcntl_argument(uint64_t command, const struct gt_syscall_words **words);
 
-/* A program's name of a call that Linux's events call otherwise; else the same. */
+/* The name that programs use for a call for which Linux's events have another name; else `name` itself. */
 const char *gt_syscall_program_name(const char *name);
 
 /* For structures. */

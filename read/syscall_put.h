@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values in the text of a system call (syscall_text.c): what has no room is left out. */
+/* Values in the text of a system call (syscall_text.c). Bytes for which there is no room are left out. */
 #ifndef GT_READ_SYSCALL_PUT_H
 #define GT_READ_SYSCALL_PUT_H
 
@@ -15,19 +15,19 @@ struct gt_syscall_output {
 	char *end;
 };
 
-/* Whether that stands in the argument's C type. */
+/* Whether the argument's C type contains the text `what`. */
 static inline bool gt_syscall_is_of(const char *type, const char *what)
 {
 	return strstr(type, what) != NULL;
 }
 
-/* At most 255 bytes of one call. */
+/* Appends, as printf formats; at most 255 bytes. */
 void gt_syscall_put(struct gt_syscall_output *output, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* In quotes, as C and strace write it: what cannot be printed in octal. cut: there was more of it. */
+/* Appends text in quotes, as C and strace write it: bytes that cannot be printed in octal. cut: there was more of it. */
 void gt_syscall_put_quoted(struct gt_syscall_output *output, const char *text, size_t bytes,
 			   bool cut);
-/* Flags and a number by their names; what has none in hex. */
+/* Appends flags and a number by their names; bits without a name in hex. */
 void gt_syscall_put_words(struct gt_syscall_output *output, const struct gt_syscall_words *words,
 			  uint64_t value);
 void gt_syscall_put_signal(struct gt_syscall_output *output, uint64_t number);
@@ -37,8 +37,8 @@ const struct gt_syscall_word *gt_syscall_find(const struct gt_syscall_word *word
 /* The number of `size` bytes at an offset. */
 uint64_t gt_syscall_word_at(const char *bytes, size_t offset, size_t size);
 
-/* syscall_structures.c: the structure that an argument of this C type leads to. behind: the kernel has
- * written it. False: its bytes are not enough of one, or the type is unknown. */
+/* syscall_structures.c: appends the structure to which an argument of this C type points. behind: the kernel has
+ * written it. False: there are too few bytes for one, or the type is unknown. */
 bool gt_syscall_put_structure(struct gt_syscall_output *output, const char *type, const char *bytes,
 			      size_t count, bool behind);
 

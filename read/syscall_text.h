@@ -6,7 +6,7 @@
  *	openat(AT_FDCWD, "/etc/passwd", O_RDONLY|O_CLOEXEC)
  *	openat = -1 ENOENT (No such file or directory)
  *	read = 5 "abcd\n"
- * What the kernel has written for the program stands behind the result. Numbers are those of x86-64.
+ * Data that the kernel has written for the program follow the result. Numbers are those of x86-64.
  */
 #ifndef GT_READ_SYSCALL_TEXT_H
 #define GT_READ_SYSCALL_TEXT_H
@@ -14,8 +14,8 @@
 #include "core/trace/decode.h"
 #include "core/trace/event.h"
 
-/* At most `room` bytes at `at`, no control character and no zero byte; returns where the text ends. NULL: the
- * event is no system call's (fields and names come from a recording, so they may be anything). */
+/* Writes the text to `at`, at most `room` bytes, without control characters and a zero byte, and returns its end. NULL: the
+ * event is no system call's. Fields and names may be anything: they come from a recording. */
 char *gt_syscall_text_put(const struct gt_event_format *format, const struct gt_record *record,
 			  char *at, size_t room);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one line of a function_graph text says. Pure: looks at the bytes that it is given, keeps
+ * Parses one line of a function_graph text. Pure: reads the bytes that it is given, keeps
  * no state, allocates nothing; may be called from anywhere.
  *
  * The texts understood are Linux' `trace` and `trace_pipe` with any choice of columns, those of

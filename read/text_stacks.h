@@ -48,7 +48,7 @@ struct gt_text_stacks {
 	size_t cpus_count;
 	uint64_t bytes; /* held by all stacks */
 	struct gt_text_open_counts counts;
-	/* Told of each call that at_end counts. May be NULL. */
+	/* Called for each call that at_end counts. May be NULL. */
 	void (*left_open)(void *user, const char *name, size_t name_len, int64_t pid);
 	void *user;
 };
@@ -59,42 +59,42 @@ int gt_text_stacks_init(struct gt_text_stacks *stacks);
 /* A `cpu` is -1 to GT_TEXT_CPU_MAX of text_line.h below. */
 
 /*
- * The task that a line of CPU `cpu` (-1: no such column) belongs to. pid -1: the line does not
- * say, so it is the one that runs there. Else that task is what runs there from now on.
+ * The task to which a line of CPU `cpu` (-1: no such column) belongs. pid -1: the line does not
+ * say, so it is the task that runs there; else task `pid` runs there from now on.
  * NULL: no memory. Valid until the next call with the same CPU.
  */
 struct gt_text_task *gt_text_stacks_task(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid);
 
-/* A task switch: what ran on `cpu` was `from`, what runs now is `to`. GT_ENOMEM. */
+/* Call for a task switch: `from` ran on `cpu` until now, `to` runs there from now on. GT_ENOMEM. */
 int gt_text_stacks_switch(struct gt_text_stacks *stacks, int32_t cpu, int64_t from, int64_t to);
 
 /* Says which task runs on `cpu` at the text's begin; nothing happens if that is known already. GT_ENOMEM. */
 int gt_text_stacks_first(struct gt_text_stacks *stacks, int32_t cpu, int64_t pid);
 
-/* Events of `cpu` were lost (or its buffer begins): what was open there may be closed by now. GT_ENOMEM. */
+/* Call when events of `cpu` were lost (or its buffer begins): calls that were open there may have ended. GT_ENOMEM. */
 int gt_text_stacks_lost(struct gt_text_stacks *stacks, int32_t cpu);
 
 /* The number for the tid column: the task's, or 0, -1, -2 ... for the unnamed one of CPU 0, 1, 2.
  */
 int64_t gt_text_task_tid(const struct gt_text_task *task);
 
-/* A call begins. indent: see struct gt_text_line. GT_ENOMEM. */
+/* Call when a call begins. indent: see struct gt_text_line. GT_ENOMEM. */
 int gt_text_stacks_enter(struct gt_text_stacks *stacks, struct gt_text_task *task, const char *name,
 			 size_t name_len, int32_t indent);
 
-/* A call that calls nothing took duration_ns. */
+/* Call for a call without callees, which took duration_ns. */
 void gt_text_stacks_leaf(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent,
 			 uint64_t duration_ns);
 
 /*
- * A call that took duration_ns ends. tail: the name behind the brace, or NULL. True: it is the one
- * in *closed. False: its begin is not in the text, or was dropped (struct gt_text_open_counts).
+ * Call when a call that took duration_ns ends. tail: the name behind the brace, or NULL. True: *closed is that
+ * call. False: its begin is not in the text, or was dropped (struct gt_text_open_counts).
  */
 bool gt_text_stacks_leave(struct gt_text_stacks *stacks, struct gt_text_task *task, int32_t indent,
 			  const char *tail, size_t tail_len, uint64_t duration_ns,
 			  struct gt_text_closed *closed);
 
-/* The text ends, or another begins: everything open is counted, all stacks are emptied. */
+/* Call when the text ends, or another begins: counts all open calls, and empties all stacks. */
 void gt_text_stacks_end(struct gt_text_stacks *stacks);
 
 void gt_text_stacks_fini(struct gt_text_stacks *stacks);

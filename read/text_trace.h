@@ -72,10 +72,10 @@ int gt_text_trace_create(struct gt_text_trace **out,
 #define GT_TEXT_PEEK_OVERLAP 256
 int gt_text_trace_peek(struct gt_text_trace *trace, const char *block, size_t len);
 
-/* The next len bytes. GT_ENOMEM, or what the callback returned. */
+/* Parses the next len bytes. GT_ENOMEM, or the negative result of the callback. */
 int gt_text_trace_feed(struct gt_text_trace *trace, const char *block, size_t len);
 
-/* The text's end: a last line without a newline counts, and open calls are counted. Errors as of
+/* Ends the text: a last line without a newline counts, and open calls are counted. Errors as of
  * gt_text_trace_feed. */
 int gt_text_trace_finish(struct gt_text_trace *trace);
 

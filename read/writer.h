@@ -34,19 +34,19 @@ struct gt_file_writer_options {
 	const char *const *argv;    /* NULL-terminated */
 	const char *program;	    /* path of the program's file */
 	const char *const *options; /* name=value, NULL-terminated */
-	/* What was recorded elsewhere, or at another time: who made it, on which system and processor,
-	 * in which directory, and when, is as there. NULL: here and now. */
+	/* For records of another place or time: the recording's maker, system, processor, directory and time
+	 * are those of this one. NULL: they are the present ones. */
 	const struct gt_recording_info *like;
 	/* Asked before each group is packed: as gt_file_writer_set_pressure. NULL: not asked. */
 	unsigned (*pressure)(void *data);
 	void *pressure_data;
-	/* Not 0: nothing is created; what comes is added to the recording at `path`, that has no end
-	 * block, behind its whole blocks (gt_recording_info: whole_bytes, blocks); what stands behind
-	 * them is cut off. GT_EPERM: it is not a file of this user's with one name. */
+	/* Not 0: no file is created. The blocks are added to the recording at `path`, which has no end block,
+	 * behind its whole blocks (gt_recording_info: whole_bytes, blocks); bytes after those are cut off.
+	 * GT_EPERM: it is not a file of this user's with one name. */
 	uint64_t append_at;
 	uint64_t append_number;
-	/* After an error the sink's calls give 0: what comes is counted (gt_file_writer_missed), and
-	 * the caller asks gt_file_writer_error. */
+	/* After an error the sink's functions return 0 and only count calls (gt_file_writer_missed); the caller
+	 * asks gt_file_writer_error. */
 	bool goes_on;
 	/* Sees each writer before it is written, and may give it another name. NULL: nobody does. */
 	void (*see_writer)(void *data, struct gt_writer *writer);
@@ -67,39 +67,39 @@ const struct gt_sink *gt_file_writer_sink(struct gt_file_writer *writer);
  * faster, from 90 on not at all, until it falls again. From any thread. */
 void gt_file_writer_set_pressure(struct gt_file_writer *writer, unsigned percent);
 
-/* Writes what is gathered to the file, but for gt_file_writer_kernel_gather()'s. */
+/* Writes the gathered records to the file, but not the small files of gt_file_writer_kernel_gather(). */
 int gt_file_writer_flush(struct gt_file_writer *writer);
 
-/* The same if the oldest of it came more than a second ago: to be called now and then, so that
- * what a program records slowly is in the file soon. The sink's calls do it too. */
+/* The same if the oldest of them came more than a second ago: call it now and then, so that the records of a slow
+ * program are in the file soon. The sink's functions do it too. */
 int gt_file_writer_flush_old(struct gt_file_writer *writer);
 
-/* One more option (name=value) that is known only now. */
+/* Adds an option (name=value) that was not known at the start. */
 int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
 
-/* The histograms of an event, "SYSTEM:NAME", a line feed and their text, up to GT_FILE_HISTS_BYTES, which is not
- * looked at here. */
+/* Writes the histograms of an event: "SYSTEM:NAME", a line feed and their text, at most GT_FILE_HISTS_BYTES; the
+ * length is not checked. */
 #define GT_FILE_HISTS_BYTES (32u << 20)
 int gt_file_writer_hists(struct gt_file_writer *writer, const char *text);
 
-/* A part of what Linux recorded: a file by its name, in a block of its own, or several if it is long. */
+/* Writes a file of a recording of Linux, by its name: in a block of its own, or several if it is long. */
 int gt_file_writer_kernel_file(struct gt_file_writer *writer, const char *name, const void *bytes,
 			       size_t count);
-/* The same of many small files, which stand in blocks together. They are in the file only when it is full or
- * gt_file_writer_kernel_gathered() was called: neither flush nor finish nor destroy does it. */
+/* The same for many small files, which share blocks. A block is written when it is full, or by
+ * gt_file_writer_kernel_gathered(): neither flush nor finish nor destroy writes it. */
 int gt_file_writer_kernel_gather(struct gt_file_writer *writer, const char *name, const void *bytes,
 				 size_t count);
 int gt_file_writer_kernel_gathered(struct gt_file_writer *writer);
-/* Pages of a CPU's ring, a block of them: `count` bytes, a multiple of page_bytes, up to 16 MB. */
+/* Writes a block of pages of a CPU's ring: `count` bytes, a multiple of page_bytes, up to 16 MB. */
 int gt_file_writer_kernel_pages(struct gt_file_writer *writer, uint32_t cpu, const void *pages,
 				size_t count, size_t page_bytes);
 
-/* A block that somebody else made, as it is but for its place in the file and its checksums: `payload` as it is
- * stored. Written at once, before what is gathered. */
+/* Writes a block of another recording with its stored payload; only its place in the file and its checksums are made
+ * anew. It is written at once, before the gathered records. */
 int gt_file_writer_block(struct gt_file_writer *writer, const struct graftrace_block *block,
 			 const void *payload);
 
-/* What the end block says. */
+/* The totals in the end block. */
 struct gt_file_writer_totals {
 	uint64_t words;
 	uint64_t calls;
@@ -119,14 +119,14 @@ int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_wr
 /* The first error, which all later calls gave, too; "" if there was none. Lives as long as the writer. */
 const char *gt_file_writer_error(struct gt_file_writer *writer);
 
-/* Calls that were given to the sink and, for an error, are not in the file. */
+/* The number of calls that were given to the sink and are not in the file, because of an error. */
 uint64_t gt_file_writer_missed(const struct gt_file_writer *writer);
 
-/* The length of the file so far, of one that is added to with what was there. */
+/* The length of the file so far; with append_at, what was there before included. */
 uint64_t gt_file_writer_bytes(struct gt_file_writer *writer);
 
-/* Frees; without finish before, the file has no end block (what was gathered is written, as by flush). NULL is
- * allowed. */
+/* Frees the writer. Without gt_file_writer_finish() before, it writes the gathered records as by flush, and the file has
+ * no end block. NULL is allowed. */
 void gt_file_writer_destroy(struct gt_file_writer *writer);
 
 #endif
