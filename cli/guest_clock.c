@@ -105,7 +105,7 @@ static void widen(struct gt_kernel_apart *bounds, const struct gt_kernel_apart *
 	bounds->exchanges += by->exchanges;
 }
 
-/* Puts the bounds in order: those of clocks that drift apart exclude one another. */
+/* Puts the bounds in order: if the clocks drift apart, the upper bound may have become less than the lower one. */
 static void order(struct gt_kernel_apart *bounds)
 {
 	if (bounds->least <= bounds->most)

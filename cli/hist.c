@@ -42,7 +42,7 @@ static bool is_asked_for(const char *word, const char *text)
 	return gt_event_word_matches(word, system, name);
 }
 
-/* A file may be anybody's: what could steer a terminal becomes '?'. */
+/* Prints text of the file, which may be anybody's: control characters of terminals become '?'. */
 static void print(const char *text)
 {
 	for (; *text != '\0'; text++)

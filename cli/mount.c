@@ -213,9 +213,7 @@ static int usage(const char *what)
 	return gt_usage_error(NAME);
 }
 
-/* DIR may stand before the options; PROGRAM's own options come after `--`. Returns -1 to go on,
- * or an exit code. */
-/* The file that probes are set in: the program's, or the first process's. */
+/* Sets the probes of the command line, in the file of the program or of the first process. */
 static int take_probes(struct mount *mount)
 {
 	struct gt_message message = { "" };
@@ -237,6 +235,8 @@ static int take_probes(struct mount *mount)
 	return GT_EXIT_FAILED;
 }
 
+/* DIR may stand before the options; PROGRAM's own options come after `--`. Returns -1 to go on,
+ * or an exit code. */
 static int parse(int argc, char **argv, struct mount *mount)
 {
 	struct gt_message message = { "" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graftrace probe: what a probe can stand on and show in a program (lines, variables, functions), as
- * perf-probe(1) prints it, and the probes of a program that is being recorded or mounted: set, listed, removed.
+ * graftrace probe: the lines, functions and variables of a program for which probes can be set, as
+ * perf-probe(1) prints them, and the probes of a program that is being recorded or mounted: set, listed, removed.
  */
 #include "cli/command.h"
 
@@ -181,7 +181,7 @@ static int show_lines(struct request *request, struct gt_variables *variables)
 		return GT_EXIT_USAGE;
 	}
 	snprintf(whole, sizeof(whole), "%.*s", (int)strcspn(text, "\n"), text);
-	/* A file's name ends before its line, a function has none here. */
+	/* Removes the line number after a file's name. */
 	if (strrchr(whole, ':') != NULL && isdigit((unsigned char)strrchr(whole, ':')[1]))
 		*strrchr(whole, ':') = '\0';
 	if (strchr(whole, '.') != NULL || strchr(whole, '/') != NULL)
@@ -408,7 +408,7 @@ static bool take_option(struct request *request, int option)
 	}
 }
 
-/* Of the process, where no file was named. */
+/* Takes the file of the process's program, if no file was named. */
 static void find_program(struct request *request)
 {
 	char link[64];

@@ -309,7 +309,7 @@ static int write_table(const struct arguments *arguments, const struct gt_profil
 	return error;
 }
 
-static void say_lost(struct gt_session *session)
+static void report_lost(struct gt_session *session)
 {
 	struct gt_session_totals totals;
 	uint64_t lost;
@@ -343,7 +343,7 @@ static int finish(const struct arguments *arguments, struct gt_session *session)
 				  "--filter, --graph, --libs and --children");
 	error = write_table(arguments, rows, count);
 	free(rows);
-	say_lost(session);
+	report_lost(session);
 	return error;
 }
 
@@ -423,7 +423,7 @@ static int follow(const struct arguments *arguments, struct gt_session *session,
 	return state;
 }
 
-static void say_untraced(struct gt_session *session)
+static void report_untraced(struct gt_session *session)
 {
 	struct gt_session_untraced untraced;
 
@@ -432,7 +432,7 @@ static void say_untraced(struct gt_session *session)
 			    untraced.is_traced ? "stays traced" : "runs untraced", untraced.why);
 }
 
-static void say_attached(const struct arguments *arguments, struct gt_session *session)
+static void report_attached(const struct arguments *arguments, struct gt_session *session)
 {
 	struct gt_session_totals totals;
 
@@ -485,7 +485,7 @@ static int run(const struct arguments *arguments)
 		return arguments->argv != NULL ? gt_run_not_started(error) : GT_EXIT_FAILED;
 	}
 	if (arguments->argv == NULL)
-		say_attached(arguments, session);
+		report_attached(arguments, session);
 	if (by_intervals(arguments))
 		lost = start_intervals(arguments, session, path, &intervals);
 	state = follow(arguments, session, intervals, &left, &lost, &message);
@@ -500,8 +500,8 @@ static int run(const struct arguments *arguments)
 	if (error == GT_ENOENT) /* the reader has closed the pipe */
 		error = 0;
 	if (by_intervals(arguments))
-		say_lost(session);
-	say_untraced(session);
+		report_lost(session);
+	report_untraced(session);
 	if (intervals != NULL)
 		gt_intervals_destroy(intervals);
 	if (arguments->argv != NULL)

@@ -190,7 +190,7 @@ static void note_damage(struct recording *recording, const struct gt_session_tot
 
 static int need_live(void *data, struct gt_control_target **control, struct gt_message *message);
 
-/* Histograms of events that this was asked for, or that somebody has set meanwhile. */
+/* Keeps the histograms of events: those of the options, and those that were set while recording. */
 static void keep_hists(struct recording *recording)
 {
 	const struct gt_session_choice *choice = &recording->options.choice;
@@ -493,7 +493,7 @@ static void tell_failed(struct recording *recording, const char *reason)
 	recording->failed = true;
 }
 
-/* What does not come by way of the sink, and what has waited for long in its buffers. */
+/* Writes what does not come through the sink, and what has waited for long in the writer's buffers. */
 static void write_beside(struct recording *recording)
 {
 	const char *error = NULL;
@@ -630,8 +630,8 @@ static int start_session(struct recording *recording)
 	return gt_run_not_started(error);
 }
 
-/* Says it if another option has taken the program that was meant. */
-static void say_taken(const struct gt_record_options *options)
+/* Reports an option that has taken the name of the program as its value. */
+static void report_taken(const struct gt_record_options *options)
 {
 	const char *taken = gt_record_options_taken(options);
 
@@ -657,7 +657,7 @@ static int name_process(struct recording *recording)
 	return recording->program != NULL ? 0 : GT_EXIT_FAILED;
 }
 
-static void say_attached(const struct recording *recording)
+static void report_attached(const struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
 	struct gt_session_totals totals;
@@ -687,7 +687,7 @@ static int record(struct recording *recording)
 								&recording->program);
 
 	if (code == GT_RUN_NO_PROGRAM)
-		say_taken(&recording->options);
+		report_taken(&recording->options);
 	if (code == 0 && recording->options.serve != NULL)
 		code = open_server(recording);
 	if (code == 0 && is_attached(recording))
@@ -719,7 +719,7 @@ static int record(struct recording *recording)
 	recording->stop.command_data = recording;
 	gt_record_stop_watch(&recording->stop, recording->session);
 	if (is_attached(recording))
-		say_attached(recording);
+		report_attached(recording);
 	follow(recording);
 	if (gt_record_stop_now(&recording->stop, recording->session))
 		fprintf(stderr, "graftrace: %s: the recording ends\n", recording->stop.why);

@@ -34,8 +34,8 @@
 #define PATH	   "/ftrace/trace_pipe.data"
 #define HEAD_BYTES 8192
 #define POLL_MS	   100
-#define HOST_MS	   20		 /* the same where this machine's kernel is recorded, too */
-#define BUSY_NS	   2000000000ull /* the reader before may be seen as connected for so long */
+#define HOST_MS	   20		 /* the same while this machine's kernel is recorded, too */
+#define BUSY_NS	   2000000000ull /* so long a kernel may take an earlier reader as connected */
 #define LAST_NS	   5000000000ull /* of silence, after the end was asked for */
 #define REST_NS	   300000000ull	 /* for data under way, if that request failed */
 
@@ -45,8 +45,9 @@ struct drain {
 	int socket, file;
 	uint8_t *held; /* received and not written yet */
 	size_t held_bytes, capacity;
-	uint64_t received; /* bytes of blocks that were taken, where the next one says that it is */
-	uint64_t offset;   /* bytes written so far, but for those that `host` writes */
+	uint64_t
+		received; /* bytes of blocks that were taken: the place of the next one, as it says */
+	uint64_t offset; /* bytes written so far, but for those that `host` writes */
 	uint64_t blocks;
 	struct gt_record_host *host_kernel; /* this machine's goes to the file, too; NULL: not */
 	struct graftrace_file_start start;

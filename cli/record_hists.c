@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 
-/* Behind the word and a line feed. False: no memory. */
+/* Reads the text of the event's histograms; it follows the word and a line feed in *text. False: no memory. */
 static bool read_text(struct gt_control_target *control, const char *word, char **text,
 		      size_t *bytes)
 {

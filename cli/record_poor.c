@@ -86,7 +86,7 @@ static void package_of(const char *path, char *package, size_t bytes)
 		package[0] = '\0'; /* the line is "diversion by …" */
 }
 
-/* Whether the file can have come with a package: what somebody has built for himself lies elsewhere. */
+/* Whether the file may belong to a package, by its folder: programs that users build lie elsewhere. */
 static bool may_be_debians(const char *path)
 {
 	static const char *const places[] = { "/usr/", "/bin/", "/sbin/", "/lib", "/opt/" };
@@ -99,7 +99,7 @@ static bool may_be_debians(const char *path)
 	return false;
 }
 
-/* Where the names of a stripped program are to be had. ns: how long it was recorded. */
+/* Writes where the names of a stripped program can be got. ns: how long it was recorded. */
 static void find_names(const char *program, uint64_t ns, char *where, size_t bytes)
 {
 	char package[128] = "";
@@ -118,7 +118,7 @@ static void find_names(const char *program, uint64_t ns, char *where, size_t byt
 			"a build with symbols, or a file with them below /usr/lib/debug, has them");
 }
 
-static void say_nameless(const struct gt_record_names *names, const char *program, uint64_t ns)
+static void report_nameless(const struct gt_record_names *names, const char *program, uint64_t ns)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
 	char where[256];
@@ -176,7 +176,7 @@ static unsigned find_libraries(const char *program, char *names, size_t bytes, c
 	return count;
 }
 
-static void say_libraries(const char *program, bool is_nameless)
+static void report_libraries(const char *program, bool is_nameless)
 {
 	char names[256] = "", first[64] = "";
 
@@ -212,7 +212,7 @@ void gt_record_report_poor(const struct gt_record_names *names,
 	if (names->object[0] != '\0')
 		program = names->object; /* of a script, its interpreter */
 	if (is_nameless)
-		say_nameless(names, program, totals->ns);
+		report_nameless(names, program, totals->ns);
 	if (options->pid_count == 0 && names->functions && totals->calls < FEW_CALLS)
-		say_libraries(program, is_nameless);
+		report_libraries(program, is_nameless);
 }

@@ -220,7 +220,7 @@ static void look_in_libraries(struct survey *survey, const struct gt_session_cho
 	gt_object_close(object);
 }
 
-static void say_unmatched(const struct gt_record_options *options, const struct survey *survey)
+static void report_unmatched(const struct gt_record_options *options, const struct survey *survey)
 {
 	for (size_t i = 0; i < survey->count; i++) {
 		const struct pattern *pattern = &survey->patterns[i];
@@ -304,7 +304,7 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 	if (done && options->pid_count == 0 && any(&survey, is_unmatched))
 		look_in_libraries(&survey, &options->choice, program);
 	if (done && survey.known > 0)
-		say_unmatched(options, &survey);
+		report_unmatched(options, &survey);
 	if (done && survey.known == 0)
 		fprintf(stderr,
 			"graftrace record: no function of '%s' can be traced; it runs all the "
@@ -378,7 +378,7 @@ static const char *of_bytes(uint64_t bytes, char text[32])
 	return text;
 }
 
-static void say_lost(uint64_t count, const char *what)
+static void report_lost(uint64_t count, const char *what)
 {
 	char text[32];
 
@@ -387,7 +387,7 @@ static void say_lost(uint64_t count, const char *what)
 }
 
 /* Reports that a running process made no call, with possible reasons. */
-static void say_empty(const struct gt_record_options *options)
+static void report_empty(const struct gt_record_options *options)
 {
 	const struct gt_session_choice *choice = &options->choice;
 
@@ -428,7 +428,7 @@ bool gt_record_report_damage(const struct gt_session_totals *totals, unsigned wh
 }
 
 /* Every traced process can write into the recorder's memory. */
-static void say_damaged(const struct gt_session_totals *totals)
+static void report_damaged(const struct gt_session_totals *totals)
 {
 	char number[32];
 	char text[256];
@@ -527,7 +527,7 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 		fprintf(stderr, "graftrace: %sno recording\n", line);
 
 	if (totals->calls == 0 && options->pid_count > 0 && path != NULL)
-		say_empty(options);
+		report_empty(options);
 	if (totals->entries_only != NULL)
 		fprintf(stderr, "graftrace: only entries, without returns: %s\n",
 			totals->entries_only);
@@ -542,22 +542,24 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 			totals->attached_anew == 1 ? "its" : "their");
 	if (totals->no_breakpoints != NULL)
 		fprintf(stderr, "graftrace: no breakpoints: %s\n", totals->no_breakpoints);
-	say_lost(missed, "lost because the file could not be written");
-	say_lost(totals->lost[GRAFTRACE_LOST_FULL], why_full(totals, options));
+	report_lost(missed, "lost because the file could not be written");
+	report_lost(totals->lost[GRAFTRACE_LOST_FULL], why_full(totals, options));
 	if (totals->lost_events != 0)
 		fprintf(stderr, "graftrace: %llu event%s lost: %s\n",
 			(unsigned long long)totals->lost_events,
 			totals->lost_events == 1 ? "" : "s", why_full(totals, options));
-	say_lost(totals->lost[GRAFTRACE_LOST_OVERRUN_CALLS],
-		 "overwritten by newer ones: a larger --buffer-size keeps more");
-	say_lost(totals->lost[GRAFTRACE_LOST_WINDOW], "recorded without their returns, on stacks "
-						      "that have no room beside them for return "
-						      "addresses");
-	say_lost(totals->lost[GRAFTRACE_LOST_DEPTH],
-		 "lost because they were nested too deeply: --max-graph-depth or --filter helps");
-	say_lost(totals->lost[GRAFTRACE_LOST_LATE],
-		 "lost because signal handlers that had interrupted them ran too long");
-	say_lost(totals->lost[GRAFTRACE_LOST_STREAM],
-		 "lost because more threads lived at a time than can be followed");
-	say_damaged(totals);
+	report_lost(totals->lost[GRAFTRACE_LOST_OVERRUN_CALLS],
+		    "overwritten by newer ones: a larger --buffer-size keeps more");
+	report_lost(totals->lost[GRAFTRACE_LOST_WINDOW],
+		    "recorded without their returns, on stacks "
+		    "that have no room beside them for return "
+		    "addresses");
+	report_lost(
+		totals->lost[GRAFTRACE_LOST_DEPTH],
+		"lost because they were nested too deeply: --max-graph-depth or --filter helps");
+	report_lost(totals->lost[GRAFTRACE_LOST_LATE],
+		    "lost because signal handlers that had interrupted them ran too long");
+	report_lost(totals->lost[GRAFTRACE_LOST_STREAM],
+		    "lost because more threads lived at a time than can be followed");
+	report_damaged(totals);
 }

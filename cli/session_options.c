@@ -410,7 +410,7 @@ static int take_values(struct gt_session_choice *choice, char option, const char
 	return error;
 }
 
-/* Defined, and recorded where histograms make it. */
+/* Defines a synthetic event and enables it: histograms make it happen. */
 static int take_synthetic(struct gt_session_choice *choice, const char *line,
 			  struct gt_message *message)
 {

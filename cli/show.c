@@ -132,7 +132,7 @@ struct arguments {
 };
 
 /* Reports an unknown option: proposes the one that is meant, or lists all. */
-static void say_option(const char *name, struct gt_message *message)
+static void report_option(const char *name, struct gt_message *message)
 {
 	static const char *const names[] = {
 		"funcgraph-proc",
@@ -187,7 +187,7 @@ static int set_option(struct arguments *arguments, const char *name, struct gt_m
 	    (strcmp(name, "funcgraph-overrun") == 0 || strcmp(name, "nofuncgraph-overrun") == 0))
 		return 0;
 	if (!bit) {
-		say_option(name, message);
+		report_option(name, message);
 		return GT_EINVAL;
 	}
 	if (on)

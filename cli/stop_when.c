@@ -25,7 +25,7 @@ static int wrong(struct gt_message *message, const char *text, const char *at, c
 
 	if (bytes - from > SHOWN_MAX)
 		bytes = from + SHOWN_MAX;
-	/* Not by gt_fail(), which makes one line of it. */
+	/* gt_fail() would make one line of it. */
 	snprintf(message->text, sizeof(message->text), "--stop-when: %s\n  %.*s\n  %*s^", what,
 		 (int)(bytes - from), text + from, (int)(column - from), "");
 	return GT_EINVAL;

@@ -13,12 +13,12 @@
 #include "attach/process/clock.h"
 
 #define THREADS_MAX   4096	  /* more at a time keep the names that they began with */
-#define PROCESSES_MAX 64	  /* of which it is kept that they are traced ones */
+#define PROCESSES_MAX 64	  /* that are remembered as traced */
 #define LOOKS	      128u	  /* threads that are asked for at a time: half a millisecond */
 #define BETWEEN_NS    50000000ull /* … from the last time */
 
 struct named {
-	struct gt_writer writer; /* as the sink was told of it last */
+	struct gt_writer writer; /* as it was given to the sink last */
 	bool is_ours; /* its number is that of a traced process here, not of another PID namespace */
 };
 

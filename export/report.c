@@ -315,8 +315,8 @@ static inline void take_return(struct collector *c, const struct gt_record *reco
 		row->self_upper_bound++;
 }
 
-/* A call of a thread that is open at the end has no time, but the calls in it have: the thread's total is of
- * those that no returned call is around. The decoder counts an open callee's time up to now, too. */
+/* Takes a call that is open at a thread's end. It has no time itself, but its callees have: the thread's total is the sum
+ * of calls without a returned call around them. The decoder counts an open callee's time up to now, too. */
 static void take_open(struct collector *c, uint32_t at, const struct gt_record *record)
 {
 	bool is_caller = c->open_callee.depth == record->depth + 1 &&

@@ -206,7 +206,7 @@ static char *values_of(struct reading *reading, const struct gt_lane *lane,
 static int leave_with(struct reading *reading, struct gt_lane *lane, uint64_t clock, uint8_t flags,
 		      const char *result)
 {
-	/* Read where it stands: nothing is entered in its place before this function returns. */
+	/* The call stays readable in its place: no other call is entered before this function returns. */
 	struct gt_stack_call *call = &lane->calls[--lane->open];
 	uint64_t end = forward(lane, clock);
 	int error = 0;
@@ -278,8 +278,8 @@ static int note_late(struct reading *reading, const struct gt_lane *lane,
 	return 0;
 }
 
-/* Enters a call when it ends, at the time when it began: its entry was not recorded. Of what is open at
- * its depth or deeper the returns are not recorded. */
+/* Enters a call whose entry was not recorded when it ends, at the time when it began. The returns of calls that are open
+ * at its depth or deeper were not recorded. */
 static int enter_at_end(struct reading *reading, struct gt_lane *lane,
 			const struct gt_record *record, uint64_t start)
 {

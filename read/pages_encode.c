@@ -102,7 +102,7 @@ static bool make_buffer(struct buffer *buffer, size_t size)
 
 static void put(struct buffer *buffer, const void *bytes, size_t count)
 {
-	if (count) /* there may be no memory for nothing */
+	if (count) /* else the memory may be NULL */
 		memcpy(buffer->bytes + buffer->used, bytes, count);
 	buffer->used += count;
 }

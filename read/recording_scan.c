@@ -406,7 +406,8 @@ static int take_block(struct scan *scan, const struct graftrace_block *block, co
 }
 
 /* Reports a damaged block whose header is whole. */
-static void say_bad_block(struct scan *scan, const struct graftrace_block *block, const char *why)
+static void report_bad_block(struct scan *scan, const struct graftrace_block *block,
+			     const char *why)
 {
 	gt_recording_add_problem(scan->recording, true,
 				 "bytes %" PRIu64 " to %" PRIu64 ": a %s block: %s; %s",
@@ -440,10 +441,10 @@ static uint64_t scan_block(struct scan *scan, const struct graftrace_block *bloc
 	scan->explained = false;
 	*error = take_block(scan, block, &why);
 	if (*error == GT_EFORMAT) {
-		say_bad_block(scan, block, why);
+		report_bad_block(scan, block, why);
 		*error = 0;
 	} else if (*error == GT_ECUT) {
-		say_bad_block(scan, block, "the file was cut while it was read");
+		report_bad_block(scan, block, "the file was cut while it was read");
 		*error = 0;
 	}
 	recording->info.whole_bytes = end;

@@ -65,7 +65,7 @@ void gt_syscall_put_words(struct gt_syscall_output *output, const struct gt_sysc
 	uint64_t rest = value;
 	bool any = false;
 
-	/* A name for "no flags at all" stands alone; that of a number always. */
+	/* The name of the number; a name for "no flags at all" only if there are none. */
 	if (number != NULL && (words->mask || !value)) {
 		gt_syscall_put(output, "%s", number->name);
 		rest &= ~words->mask;

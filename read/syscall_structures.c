@@ -15,7 +15,7 @@ static void put_signals(struct gt_syscall_output *output, uint64_t set)
 {
 	bool any = false;
 
-	/* As strace: a set of nearly all by those that are missing. */
+	/* As strace does: a set of most signals is written by those that are not in it. */
 	if (__builtin_popcountll(set) > 32) {
 		gt_syscall_put(output, "~");
 		set = ~set;

@@ -21,7 +21,7 @@ struct call {
 
 /* ---- arguments ---- */
 
-/* What argument `name` leads to. False: the event does not have it, or it was not readable. */
+/* *value: the data to which argument `name` points. False: the event does not have them, or they could not be read. */
 static bool find_behind(const struct call *call, const char *name, struct gt_event_value *value)
 {
 	const uint32_t index = gt_event_field_behind(call->format, name);
@@ -53,7 +53,7 @@ static bool is_one_of(const char *type, const char *const types[])
 	return false;
 }
 
-/* Types of four bytes: what stands above them in the register is nothing. */
+/* Whether the type has four bytes: then the upper half of the register is ignored. */
 static bool is_half(const char *type, bool *is_signed)
 {
 	static const char *const with_sign[] = { "int",	  "pid_t",   "const clockid_t", "clockid_t",
@@ -103,7 +103,7 @@ static bool put_behind(struct gt_syscall_output *output, const struct call *call
 			       (int32_t)gt_syscall_word_at(value.text, 0, 4));
 		return true;
 	}
-	/* A buffer: how long it is an argument says. */
+	/* A buffer, whose length is another argument. */
 	gt_syscall_put_quoted(output, value.text, value.text_bytes,
 			      value.text_bytes < value_of(call, "count") ||
 				      value.text_bytes < value_of(call, "len"));
@@ -168,7 +168,7 @@ static void put_argument(struct gt_syscall_output *output, const struct call *ca
 	}
 }
 
-/* Arguments that say nothing in this call: the mode of a file that is not made, what fcntl does not ask for. */
+/* Whether the call does not use the argument: the mode if no file is made, the third one of most commands of fcntl. */
 static bool is_left_out(const struct call *call, const char *name)
 {
 	const struct gt_syscall_words *words;
@@ -200,8 +200,8 @@ static void put_enter(struct gt_syscall_output *output, const struct call *call)
 	gt_syscall_put(output, ")");
 }
 
-/* What the kernel has written, behind the result. The field's name says the argument's, but no field has the
- * argument's type: it is known by the call's name and the size. */
+/* The C type of data that the kernel has written, which follow the result, by the field's name: the field itself does not
+ * have the argument's type. */
 static const char *type_of_out(const char *field)
 {
 	static const char *const types[][2] = {

@@ -21,7 +21,7 @@ static int compare_numbers(const void *a, const void *b)
 	return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* How many before it have its name, but other fields: a kernel's probe came anew with other arguments. */
+/* How many events before it have the same name and other fields: a kernel's probe was set again with other arguments. */
 static uint32_t count_namesakes(const struct gt_recorded_events *events, uint32_t index)
 {
 	const struct gt_event_format *const format = &events->formats[index];

@@ -79,8 +79,7 @@ static bool match_component(const char *row, size_t held, const char *asked, siz
 	       parse_index(asked + held - 1, bytes - held + 1, number);
 }
 
-/* How much of a row's path the asked path matches: bytes of the row's path that stand for it, 0
- * none. */
+/* Compares a row's path with the asked one. Returns how many bytes of the row's path it matches; 0: it does not. */
 static size_t match_row(const char *row, const char *path, size_t bytes, uint64_t *number)
 {
 	size_t at = 0;
@@ -363,7 +362,7 @@ int gt_control_open(struct gt_control_handle *handle, const struct gt_control_no
 	handle->bad_in = NULL;
 	handle->bad_from = 0;
 	handle->text_bytes = 0;
-	/* What cannot be done is refused when it is done. */
+	/* An access that the row does not have is refused by the read or write itself. */
 	return file->open != NULL
 		       ? file->open(handle, access & (allowed | GT_CONTROL_TRUNCATE), message)
 		       : 0;
@@ -378,7 +377,7 @@ uint64_t gt_control_lines_there(const struct gt_control_node *node)
 	if (node->target->ops->stats == NULL ||
 	    node->target->ops->stats(node->target, &all, &stats, &message) != 0)
 		return UINT64_MAX;
-	/* A record may have a line of its own, and three that tell of another task before it. */
+	/* A record may have a line of its own, and before it three lines of a task switch. */
 	return 4 * stats.entries + 64;
 }
 

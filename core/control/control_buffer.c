@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring: how large it is, and what became of every record that was to be written. Behaviour:
+ * The ring: its size, and counts of records that are in it, were read or were lost. Behaviour:
  * kernel/trace/trace.c (tracing_entries_read, tracing_stats_read).
  */
 #include "core/control/control_row.h"
@@ -15,7 +15,7 @@ static int open_size(struct gt_control_handle *handle, unsigned access, struct g
 		return 0;
 	error = gt_row_get(handle, (enum gt_control_value)handle->file->argument, &value, message);
 	if (error == 0)
-		say(handle, "%llu\n", (unsigned long long)(value / 1024));
+		append(handle, "%llu\n", (unsigned long long)(value / 1024));
 	return error;
 }
 
@@ -34,19 +34,19 @@ static int64_t write_size(struct gt_control_handle *handle, const char *bytes, s
 
 /* What was lost, and where the writers stand */
 
-static void say_count(struct gt_control_handle *handle, const char *name, uint64_t count)
+static void append_count(struct gt_control_handle *handle, const char *name, uint64_t count)
 {
-	say(handle, "%s: %llu\n", name, (unsigned long long)count);
+	append(handle, "%s: %llu\n", name, (unsigned long long)count);
 }
 
-static void say_time(struct gt_control_handle *handle, const char *name, uint64_t ns)
+static void append_time(struct gt_control_handle *handle, const char *name, uint64_t ns)
 {
-	say(handle, "%s: %5llu.%06llu\n", name, (unsigned long long)(ns / 1000000000),
-	    (unsigned long long)(ns / 1000 % 1000000));
+	append(handle, "%s: %5llu.%06llu\n", name, (unsigned long long)(ns / 1000000000),
+	       (unsigned long long)(ns / 1000 % 1000000));
 }
 
-/* The lines of Linux's stats; of targets that count so. */
-static int say_stats(struct gt_control_handle *handle, struct gt_message *message)
+/* Writes the lines of Linux's stats that the target counts. */
+static int append_stats(struct gt_control_handle *handle, struct gt_message *message)
 {
 	struct gt_control_target *target = handle->target;
 	struct gt_control_scope scope = gt_row_scope(handle);
@@ -58,30 +58,30 @@ static int say_stats(struct gt_control_handle *handle, struct gt_message *messag
 	error = target->ops->stats(target, &scope, &stats, message);
 	if (error != 0)
 		return error;
-	say_count(handle, "entries", stats.entries);
-	say_count(handle, "overrun", stats.overrun);
-	say_count(handle, "commit overrun", stats.commit_overrun);
-	say_count(handle, "bytes", stats.bytes);
-	say_time(handle, "oldest event ts", stats.oldest_ns);
-	say_time(handle, "now ts", stats.now_ns);
-	say_count(handle, "dropped events", stats.dropped);
-	say_count(handle, "read events", stats.read);
+	append_count(handle, "entries", stats.entries);
+	append_count(handle, "overrun", stats.overrun);
+	append_count(handle, "commit overrun", stats.commit_overrun);
+	append_count(handle, "bytes", stats.bytes);
+	append_time(handle, "oldest event ts", stats.oldest_ns);
+	append_time(handle, "now ts", stats.now_ns);
+	append_count(handle, "dropped events", stats.dropped);
+	append_count(handle, "read events", stats.read);
 	if (stats.damaged != 0)
-		say_count(handle, "damaged", stats.damaged);
+		append_count(handle, "damaged", stats.damaged);
 	return 0;
 }
 
-static void say_lost(struct gt_control_handle *handle, const uint64_t *lost)
+static void append_lost(struct gt_control_handle *handle, const uint64_t *lost)
 {
 	if (handle->target->ops->stats == NULL) {
-		say_count(handle, "dropped events", lost[GRAFTRACE_LOST_FULL]);
-		say_count(handle, "overrun", lost[GRAFTRACE_LOST_OVERRUN]);
+		append_count(handle, "dropped events", lost[GRAFTRACE_LOST_FULL]);
+		append_count(handle, "overrun", lost[GRAFTRACE_LOST_OVERRUN]);
 	}
-	say_count(handle, "lost calls", graftrace_lost_calls(lost));
-	say_count(handle, "entries without return", lost[GRAFTRACE_LOST_WINDOW]);
-	say_count(handle, "too deep", lost[GRAFTRACE_LOST_DEPTH]);
-	say_count(handle, "no stream", lost[GRAFTRACE_LOST_STREAM]);
-	say_count(handle, "late", lost[GRAFTRACE_LOST_LATE]);
+	append_count(handle, "lost calls", graftrace_lost_calls(lost));
+	append_count(handle, "entries without return", lost[GRAFTRACE_LOST_WINDOW]);
+	append_count(handle, "too deep", lost[GRAFTRACE_LOST_DEPTH]);
+	append_count(handle, "no stream", lost[GRAFTRACE_LOST_STREAM]);
+	append_count(handle, "late", lost[GRAFTRACE_LOST_LATE]);
 }
 
 static int open_cpu_stats(struct gt_control_handle *handle, unsigned access,
@@ -91,7 +91,7 @@ static int open_cpu_stats(struct gt_control_handle *handle, unsigned access,
 		return 0;
 	if (handle->target->ops->stats == NULL)
 		return gt_row_not_here(message);
-	return say_stats(handle, message);
+	return append_stats(handle, message);
 }
 
 static int open_stats(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
@@ -107,7 +107,7 @@ static int open_stats(struct gt_control_handle *handle, unsigned access, struct 
 		return 0;
 	if (view == NULL)
 		return gt_row_not_here(message);
-	error = say_stats(handle, message);
+	error = append_stats(handle, message);
 	if (error != 0)
 		return error;
 	count = view->ring->writer_count(view);
@@ -123,10 +123,10 @@ static int open_stats(struct gt_control_handle *handle, unsigned access, struct 
 	}
 	if (view->ring->lost != NULL)
 		view->ring->lost(view, lost);
-	say_count(handle, "threads", count);
-	say_count(handle, "not ended", live);
-	say_count(handle, "sub-buffers", sub_buffers);
-	say_lost(handle, lost);
+	append_count(handle, "threads", count);
+	append_count(handle, "not ended", live);
+	append_count(handle, "sub-buffers", sub_buffers);
+	append_lost(handle, lost);
 	return 0;
 }
 
@@ -146,20 +146,20 @@ static int open_thread_stats(struct gt_control_handle *handle, unsigned access,
 		i--;
 	if (i == 0)
 		return REFUSE(message, GT_ENOENT, "no such thread");
-	error = say_stats(handle, message);
+	error = append_stats(handle, message);
 	if (error != 0)
 		return error;
-	say(handle, "%s", "name: ");
+	append(handle, "%s", "name: ");
 	for (size_t at = 0; at < sizeof(writer.comm) && writer.comm[at] != '\0'; at++)
-		say(handle, "%c", writer.comm[at] >= ' ' ? writer.comm[at] : '?');
-	say(handle, "\n");
-	say_count(handle, "process", writer.pid);
-	say_count(handle, "thread", writer.tid);
-	say_count(handle, "ended", writer.end != 0);
-	say_count(handle, "sub-buffers", writer.next - writer.first);
-	say_count(handle, "oldest sub-buffer", writer.first);
-	say_count(handle, "started ns", gt_clock_ns(&view->clock, writer.start));
-	say_lost(handle, writer.lost);
+		append(handle, "%c", writer.comm[at] >= ' ' ? writer.comm[at] : '?');
+	append(handle, "\n");
+	append_count(handle, "process", writer.pid);
+	append_count(handle, "thread", writer.tid);
+	append_count(handle, "ended", writer.end != 0);
+	append_count(handle, "sub-buffers", writer.next - writer.first);
+	append_count(handle, "oldest sub-buffer", writer.first);
+	append_count(handle, "started ns", gt_clock_ns(&view->clock, writer.start));
+	append_lost(handle, writer.lost);
 	return 0;
 }
 

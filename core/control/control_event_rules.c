@@ -16,8 +16,8 @@ static const char of_many[] =
 	"# Only events with the given fields will be affected.\n"
 	"# If no events are modified, an error message will be displayed here\n";
 
-/* Rules are evaluated where the event happens, for all buffers: they are the top's. The files of an instance
- * say that it has none, and what takes them away is no error. */
+/* Rules belong to the top: they are evaluated where the event happens, for all buffers. The files of an instance say that
+ * there are none, and removing rules there is no error. */
 static bool has_rules(const struct gt_control_handle *handle)
 {
 	return handle->target->top == NULL || handle->target->ops->event_filter_set != NULL;
@@ -59,14 +59,14 @@ int64_t gt_event_rules_read_filter(struct gt_control_handle *handle, char *buffe
 	if (given == 0 && handle->line == 0) {
 		handle->line = 1;
 		handle->text_bytes = 0;
-		say(handle, "none\n");
+		append(handle, "none\n");
 		handle->line_given = 0;
 	}
 	return given != 0 ? given : gt_row_read_text(handle, buffer, bytes, message);
 }
 
-/* As the kernel takes it: to its zero byte, without blanks at its end. *whole: without those before it
- * either. */
+/* Returns the length of the text as the kernel takes it: up to a zero byte, without blanks at its end. *whole: the same
+ * without blanks before it, too. */
 static size_t strip(const char *bytes, size_t count, const char **whole, size_t *whole_bytes)
 {
 	size_t length = 0;
@@ -124,8 +124,8 @@ int64_t gt_event_rules_write_filter(struct gt_control_handle *handle, const char
 
 /* ---- triggers: kernel/trace/trace_events_trigger.c ---- */
 
-/* As it was asked for, with all that was left out. */
-static void say_hist(struct gt_control_handle *handle, const struct gt_event_trigger *trigger)
+/* Writes the text of a histogram with the defaults of what was left out. */
+static void append_hist(struct gt_control_handle *handle, const struct gt_event_trigger *trigger)
 {
 	struct gt_hist_error error;
 	struct gt_hist hist;
@@ -135,28 +135,28 @@ static void say_hist(struct gt_control_handle *handle, const struct gt_event_tri
 	    0)
 		return;
 	gt_hist_put(&hist, text, sizeof(text));
-	say(handle, "hist:%s", text);
+	append(handle, "hist:%s", text);
 	if (trigger->filter != NULL)
-		say(handle, " if %s", trigger->filter);
-	say(handle, " [%s]\n", trigger->is_paused ? "paused" : "active");
+		append(handle, " if %s", trigger->filter);
+	append(handle, " [%s]\n", trigger->is_paused ? "paused" : "active");
 }
 
-static void say_trigger(struct gt_control_handle *handle, const struct gt_event_trigger *trigger)
+static void append_trigger(struct gt_control_handle *handle, const struct gt_event_trigger *trigger)
 {
 	if (trigger->hist != NULL) {
-		say_hist(handle, trigger);
+		append_hist(handle, trigger);
 		return;
 	}
-	say(handle, "%s", gt_event_trigger_name(trigger->action));
+	append(handle, "%s", gt_event_trigger_name(trigger->action));
 	if (trigger->target != NULL)
-		say(handle, ":%s", trigger->target);
+		append(handle, ":%s", trigger->target);
 	if (trigger->limit == GRAFTRACE_RULE_UNLIMITED)
-		say(handle, ":unlimited");
+		append(handle, ":unlimited");
 	else
-		say(handle, ":count=%llu", (unsigned long long)trigger->limit);
+		append(handle, ":count=%llu", (unsigned long long)trigger->limit);
 	if (trigger->filter != NULL)
-		say(handle, " if %s", trigger->filter);
-	say(handle, "\n");
+		append(handle, " if %s", trigger->filter);
+	append(handle, "\n");
 }
 
 int64_t gt_event_rules_read_trigger(struct gt_control_handle *handle, char *buffer, size_t bytes,
@@ -171,18 +171,18 @@ int64_t gt_event_rules_read_trigger(struct gt_control_handle *handle, char *buff
 	while (given >= 0 && (size_t)given < bytes) {
 		if (handle->line_given == handle->text_bytes) {
 			handle->line_given = handle->text_bytes = 0;
-			if (handle->unset) /* there is none, and it is said */
+			if (handle->unset) /* there is none, and the help text is written */
 				break;
 			if (has_rules(handle) &&
 			    ops->event_trigger_get(handle->target, word, (uint32_t)handle->line,
 						   &trigger, text, sizeof(text)) == 0)
-				say_trigger(handle, &trigger);
+				append_trigger(handle, &trigger);
 			else if (handle->line > 0)
 				break;
 			else {
 				handle->unset = true;
-				say(handle,
-				    "# Available triggers:\n# " GT_EVENT_TRIGGER_NAMES "\n");
+				append(handle,
+				       "# Available triggers:\n# " GT_EVENT_TRIGGER_NAMES "\n");
 			}
 			handle->line++;
 		}
@@ -198,7 +198,7 @@ static bool is_of_hists(const struct gt_event_trigger *trigger)
 	       trigger->action == GRAFTRACE_RULE_HIST_OFF;
 }
 
-/* As in Linux, `>` takes histograms away, and what pauses others, and nothing else. */
+/* As in Linux, `>` removes histograms and triggers that pause others, and nothing else. */
 int gt_event_rules_open_trigger(struct gt_control_handle *handle, unsigned access,
 				struct gt_message *message)
 {
@@ -222,7 +222,7 @@ int gt_event_rules_open_trigger(struct gt_control_handle *handle, unsigned acces
 	return error == GT_EBUSY ? 0 : error; /* others read its variables: it stays */
 }
 
-/* The other event, and the fields that the filter asks for, have to be there. */
+/* Checks that the trigger's target event exists, and that its own event has the fields of its filter. */
 static int check(struct gt_control_handle *handle, const struct gt_event_trigger_text *parsed,
 		 const struct gt_event_format *format, struct gt_event_filter_error *error)
 {
@@ -252,7 +252,7 @@ static int check(struct gt_control_handle *handle, const struct gt_event_trigger
 
 /* ---- histograms: kernel/trace/trace_events_hist.c ---- */
 
-/* The first place of `part` in the command as Linux logs it, "hist:…"; its start where it is not in there. */
+/* The offset of `part` in the command as Linux logs it, "hist:…"; 0 if the command does not contain it. */
 static size_t place_of(const char *command, size_t bytes, const char *part)
 {
 	const size_t length = gt_row_length(part);
@@ -268,7 +268,7 @@ static size_t place_of(const char *command, size_t bytes, const char *part)
 	return 0;
 }
 
-/* Where error_log says that it was, and under which byte of the command. `whole` stands in `bytes`. */
+/* Sets the place that error_log shows for the error: the event and the byte of the command. `whole` lies in `bytes`. */
 static void blame_hist(struct gt_control_handle *handle, const struct gt_event_format *format,
 		       const struct gt_event_trigger_text *parsed, const char *bytes,
 		       const char *whole, size_t at)
@@ -342,12 +342,12 @@ int gt_event_rules_close_hist(struct gt_control_handle *handle, struct gt_messag
 	return 0;
 }
 
-/* What the target says of a histogram that it refuses is an error of Linux' as well. */
+/* The target has refused a histogram: makes Linux' error of its result. */
 static int refused_hist(struct gt_control_handle *handle, const struct gt_event_format *format,
 			const struct gt_event_trigger_text *parsed, const char *bytes,
 			const char *whole, size_t length, int result)
 {
-	/* GT_EINVAL: it does not go with others of its name. */
+	/* GT_EINVAL: it differs from others of its name. */
 	blame_hist(handle, format, parsed, bytes, whole,
 		   result == GT_EINVAL
 			   ? place_of(whole + parsed->remove, length - parsed->remove, "name=")
@@ -390,7 +390,7 @@ int64_t gt_event_rules_write_trigger(struct gt_control_handle *handle, const cha
 						   : "Error");
 	result = ops->event_trigger_set(handle->target, word, &parsed.trigger, parsed.remove,
 					message);
-	/* As in Linux, one that is not there is taken away. */
+	/* As in Linux, removing a trigger that is not there is no error. */
 	if (result == 0 || (parsed.remove && result == GT_ENOENT))
 		return (int64_t)count;
 	return parsed.trigger.hist != NULL
@@ -405,7 +405,7 @@ int gt_event_rules_open_system(struct gt_control_handle *handle, unsigned access
 {
 	(void)message;
 	if (access & GT_CONTROL_READ)
-		say(handle, "%s", of_many);
+		append(handle, "%s", of_many);
 	return 0;
 }
 

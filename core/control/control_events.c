@@ -160,7 +160,7 @@ static int64_t read_set(struct gt_control_handle *handle, char *buffer, size_t b
 
 /* enable: 0, 1, or X where some are on. */
 
-static void say_enabled(struct gt_control_handle *handle, const char *system)
+static void append_enabled(struct gt_control_handle *handle, const char *system)
 {
 	struct gt_control_event event;
 	bool on = false, off = false;
@@ -172,7 +172,7 @@ static void say_enabled(struct gt_control_handle *handle, const char *system)
 		on |= event.enabled;
 		off |= !event.enabled;
 	}
-	say(handle, "%c\n", on && off ? 'X' : on ? '1' : '0');
+	append(handle, "%c\n", on && off ? 'X' : on ? '1' : '0');
 }
 
 static int open_enable_all(struct gt_control_handle *handle, unsigned access,
@@ -180,7 +180,7 @@ static int open_enable_all(struct gt_control_handle *handle, unsigned access,
 {
 	(void)message;
 	if (access & GT_CONTROL_READ)
-		say_enabled(handle, NULL);
+		append_enabled(handle, NULL);
 	return 0;
 }
 
@@ -192,7 +192,7 @@ static int open_enable(struct gt_control_handle *handle, unsigned access,
 	(void)message;
 	if (access & GT_CONTROL_READ) {
 		look_up(handle->target, &value);
-		say(handle, "%u\n", (unsigned)value);
+		append(handle, "%u\n", (unsigned)value);
 	}
 	return 0;
 }
@@ -314,7 +314,7 @@ static int open_event(struct gt_control_handle *handle, unsigned access, struct 
 	int error = event_of(handle, &event, message);
 
 	if (error == 0 && access & GT_CONTROL_READ)
-		say(handle, "%u%s\n", (unsigned)event.enabled, event.soft ? "*" : "");
+		append(handle, "%u%s\n", (unsigned)event.enabled, event.soft ? "*" : "");
 	return error;
 }
 
@@ -325,7 +325,7 @@ static int open_system(struct gt_control_handle *handle, unsigned access,
 	int error = event_of(handle, &event, message);
 
 	if (error == 0 && access & GT_CONTROL_READ)
-		say_enabled(handle, event.format.system);
+		append_enabled(handle, event.format.system);
 	return error;
 }
 
@@ -368,11 +368,11 @@ static int open_id(struct gt_control_handle *handle, unsigned access, struct gt_
 
 	(void)access;
 	if (error == 0)
-		say(handle, "%u\n", GT_EVENT_FIRST_ID + event.format.number);
+		append(handle, "%u\n", GT_EVENT_FIRST_ID + event.format.number);
 	return error;
 }
 
-/* What of the fields is shown: of a raw system call six are one array on Linux. */
+/* The number of fields that are shown: the six arguments of a raw system call are one array on Linux. */
 static uint32_t shown_fields(const struct gt_event_format *format)
 {
 	return gt_event_call_of(format) == GT_EVENT_RAW_ENTER && format->field_count > 2
@@ -397,8 +397,8 @@ static void put_field(const struct gt_event_format *format, uint32_t i, char *li
 			  field->type, field->name, 8 + 8 * i, field->bytes, field->is_signed);
 }
 
-/* All before the fields, a line each field, and all behind them. A word each behind the common fields, of which a number
- * has its bytes. False: there is no such part. */
+/* Writes a part of an event's format: the lines before the fields, a line for each field, then the rest. Each field has a
+ * word of 8 bytes behind the common fields; a number uses as many of them as it has. False: there is no such part. */
 static bool put_format_part(const struct gt_event_format *format, uint64_t part, char *line,
 			    size_t room)
 {
@@ -427,7 +427,7 @@ static bool put_format_part(const struct gt_event_format *format, uint64_t part,
 	return part <= fields + 1;
 }
 
-/* As long as 16 fields of long names make it. */
+/* Room for 16 fields with long names. */
 #define FORMAT_PART_BYTES 4096
 
 static int64_t read_event_format(struct gt_control_handle *handle, char *buffer, size_t bytes,
@@ -485,7 +485,7 @@ struct gt_control_file gt_control_event_file(enum gt_control_event_file which, c
 	return file;
 }
 
-/* filter: trace-cmd wants one, and clears it. */
+/* The file filter of a system: trace-cmd wants one, and clears it. */
 
 static int64_t read_filter(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			   struct gt_message *message)
@@ -507,7 +507,7 @@ static int64_t write_filter(struct gt_control_handle *handle, const char *bytes,
 	return taken;
 }
 
-/* The word that still waits for its end. */
+/* Takes the last word, if no line end followed it. */
 static int close_set(struct gt_control_handle *handle, struct gt_message *message)
 {
 	size_t bytes = handle->text_bytes;

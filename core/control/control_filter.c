@@ -53,12 +53,12 @@ static bool make_command(struct gt_control_handle *handle, uint64_t index, struc
 	    command.action >= GT_ACTIONS)
 		return false;
 	handle->text_bytes = 0;
-	say(handle, "%.*s:%s:", (int)command.function_bytes, command.function,
-	    actions[command.action]);
+	append(handle, "%.*s:%s:", (int)command.function_bytes, command.function,
+	       actions[command.action]);
 	if (command.count == GT_ACTION_UNLIMITED)
-		say(handle, "unlimited\n");
+		append(handle, "unlimited\n");
 	else
-		say(handle, "count=%llu\n", (unsigned long long)command.count);
+		append(handle, "count=%llu\n", (unsigned long long)command.count);
 	*line = (struct gt_row_line){ { handle->text } };
 	return true;
 }
@@ -77,7 +77,7 @@ static bool make_name(struct gt_control_handle *handle, uint64_t index, struct g
 	module = name.module != NULL && name.module[0] != '\0';
 	handle->text_bytes = 0;
 	if (handle->file->argument & WITH_ADDRESS)
-		say(handle, "%016llx ", (unsigned long long)name.address);
+		append(handle, "%016llx ", (unsigned long long)name.address);
 	handle->text[handle->text_bytes] = '\0';
 	*line = (struct gt_row_line){ { handle->text, name.name, module ? " [" : "",
 					module ? name.module : "", module ? "]" : "",
@@ -94,7 +94,7 @@ static int64_t read_list(struct gt_control_handle *handle, char *buffer, size_t 
 
 	(void)message;
 	if (handle->access & GT_CONTROL_WRITE)
-		return 0; /* what is being written is not yet the list */
+		return 0; /* the list changes when the file is closed */
 	while (given < bytes) {
 		struct gt_row_line line;
 
@@ -135,7 +135,7 @@ struct word {
 	size_t rest_bytes;
 };
 
-/* `::` is C++'s; one colon alone divides. */
+/* The offset of the next separator, a single colon: `::` is part of a C++ name. */
 static size_t next_colon(const char *text, size_t bytes)
 {
 	size_t i = 0;
@@ -179,7 +179,7 @@ static struct word take_apart(const char *text, size_t bytes)
 	return word;
 }
 
-/* A bare number names that line of available_filter_functions. */
+/* Adds the function of a bare number: that line of available_filter_functions. */
 static int add_by_line(struct gt_control_handle *handle, const struct word *word,
 		       struct gt_message *message)
 {
@@ -213,8 +213,7 @@ static bool is_unlimited(const struct word *word)
 	return word->rest == NULL || gt_row_is_word(word->rest, word->rest_bytes, "unlimited");
 }
 
-/* On Linux a command with a count and the same one without are two: only what is written as it was
- * set is there, and neither can be set twice. */
+/* Whether the same command is set. As on Linux, a command with a count and one without are two commands. */
 static bool has_command(struct gt_control_target *target, const struct word *word,
 			enum gt_control_action action)
 {
@@ -292,7 +291,7 @@ static int change_list(struct gt_control_handle *handle, const char *text, size_
 	size_t digits = 0;
 
 	if (word.command != NULL && gt_row_is_word(word.command, word.command_bytes, "mod")) {
-		/* without the name of an object: of any */
+		/* without the name of an object: functions of any */
 		module = word.rest_bytes != 0 ? word.rest : NULL;
 		module_bytes = word.rest_bytes;
 		if (word.function_bytes == 0 && module != NULL) {
@@ -414,9 +413,9 @@ static int64_t read_threads(struct gt_control_handle *handle, char *buffer, size
 		handle->text_bytes = 0;
 		if (ops->thread(handle->target, (enum gt_control_threads)handle->file->argument,
 				(uint32_t)handle->line, &tid) == 0)
-			say(handle, "%u\n", tid);
+			append(handle, "%u\n", tid);
 		else if (handle->line == 0)
-			say(handle, "no pid\n");
+			append(handle, "no pid\n");
 		else
 			break;
 		if (!gt_row_give_line(handle, &line, buffer, bytes, &given))
@@ -426,7 +425,7 @@ static int64_t read_threads(struct gt_control_handle *handle, char *buffer, size
 	return (int64_t)given;
 }
 
-/* All words of one write at once: any that is no number, and none counts. */
+/* Takes all words of one write at once: if any of them is no number, none is taken. */
 static int64_t write_threads(struct gt_control_handle *handle, const char *bytes, size_t count,
 			     struct gt_message *message)
 {
@@ -471,7 +470,7 @@ static bool has_threads(const struct gt_control_target *target)
 	return target->ops->threads_set != NULL;
 }
 
-/* Of threads' events: a program has some. */
+/* A row of a list of threads whose events are recorded; only programs have them. */
 #define EVENT_THREADS(path, help, which)                                                \
 	ROW(path, help, GT_CONTROL_PROGRAM, .argument = (which), .exists = has_threads, \
 	    .open = open_threads, .read = read_threads, .write = write_threads)

@@ -6,8 +6,8 @@
  *	  Command: alpha nosuch
  *	                 ^
  *
- * Linux logs the errors of filters, histograms and probes only; here every refused write is there.
- * Guarantees: a reader sees whole errors, those of the moment when it asks for each.
+ * Linux logs the errors of filters, histograms and probes only; here every refused write is logged.
+ * Guarantees: a reader sees whole errors, as they are when it reads each of them.
  */
 #include "core/control/control_log.h"
 #include "core/control/control_row.h"
@@ -55,7 +55,7 @@ void gt_control_log_error(struct gt_control_handle *handle, const char *bytes, s
 		line->command[kept] = (char)(byte < ' ' || byte == 0x7f ? ' ' : byte);
 	}
 	line->command[kept] = '\0';
-	/* What has a place of its own may mean what is missing behind the end. */
+	/* A place that was set may be behind the end of the command: something is missing there. */
 	line->bad_at =
 		(uint32_t)(handle->bad_at < kept || handle->bad_in != NULL ? handle->bad_at : kept);
 	if (line->bad_at > sizeof(line->command))
@@ -96,10 +96,10 @@ static bool make_error(struct gt_control_handle *handle, uint32_t number)
 	unlock(log);
 	handle->text_bytes = 0;
 	handle->line_given = 0;
-	say(handle, "[%5llu.%06llu] %s: error: %s\n  Command: %s\n%*s^\n",
-	    (unsigned long long)(line.ns / 1000000000),
-	    (unsigned long long)(line.ns / 1000 % 1000000), line.place, line.error, line.command,
-	    (int)line.bad_at + 11, "");
+	append(handle, "[%5llu.%06llu] %s: error: %s\n  Command: %s\n%*s^\n",
+	       (unsigned long long)(line.ns / 1000000000),
+	       (unsigned long long)(line.ns / 1000 % 1000000), line.place, line.error, line.command,
+	       (int)line.bad_at + 11, "");
 	return true;
 }
 

@@ -54,14 +54,14 @@ static int64_t read_lines(struct gt_control_handle *handle, char *buffer, size_t
 			    : view->ring->writer(view, index, &writer) != 0)
 			break;
 		handle->text_bytes = 0;
-		say(handle, "%u ", writer.tid);
+		append(handle, "%u ", writer.tid);
 		if (handle->file->argument) {
-			say(handle, "%u", writer.pid);
+			append(handle, "%u", writer.pid);
 		} else {
 			for (size_t i = 0; i < sizeof(writer.comm) && writer.comm[i] != '\0'; i++)
-				say(handle, "%c", writer.comm[i] >= ' ' ? writer.comm[i] : '?');
+				append(handle, "%c", writer.comm[i] >= ' ' ? writer.comm[i] : '?');
 		}
-		say(handle, "\n");
+		append(handle, "\n");
 		if (!gt_row_give_line(handle, &line, buffer, bytes, &given))
 			break;
 	}
@@ -78,7 +78,7 @@ static int open_cmdlines_size(struct gt_control_handle *handle, unsigned access,
 		return 0;
 	error = gt_row_get(handle, GT_CONTROL_CMDLINES, &value, message);
 	if (error == 0)
-		say(handle, "%llu\n", (unsigned long long)value);
+		append(handle, "%llu\n", (unsigned long long)value);
 	return error;
 }
 

@@ -96,7 +96,7 @@ static int open_option(struct gt_control_handle *handle, unsigned access,
 		return 0;
 	error = gt_row_get(handle, GT_CONTROL_OPTIONS, &set, message);
 	if (error == 0)
-		say(handle, "%c\n", set & handle->file->argument ? '1' : '0');
+		append(handle, "%c\n", set & handle->file->argument ? '1' : '0');
 	return error;
 }
 
@@ -112,7 +112,7 @@ static int change_option(struct gt_control_handle *handle, uint64_t bit, bool on
 		return 0;
 	if (bit == GT_OPTION_TEST_NOP_REFUSE)
 		return REFUSE(message, GT_EINVAL, "this option refuses to be changed");
-	/* Only this one, for others may change meanwhile. */
+	/* Sets this option only: others may be changed by other threads. */
 	return gt_row_set(handle, on ? GT_CONTROL_OPTIONS_ON : GT_CONTROL_OPTIONS_OFF, bit,
 			  message);
 }
@@ -179,7 +179,7 @@ static int open_options(struct gt_control_handle *handle, unsigned access,
 			continue;
 		if (!is_there(handle->target, options[i].bit))
 			continue;
-		say(handle, "%s%s\n", set & options[i].bit ? "" : "no", options[i].name);
+		append(handle, "%s%s\n", set & options[i].bit ? "" : "no", options[i].name);
 	}
 	return 0;
 }

@@ -24,7 +24,7 @@ static int open_enabled(struct gt_control_handle *handle, unsigned access,
 		return 0;
 	error = gt_row_get(handle, GT_CONTROL_PROFILE, &value, message);
 	if (error == 0)
-		say(handle, "%llu\n", (unsigned long long)value);
+		append(handle, "%llu\n", (unsigned long long)value);
 	return error;
 }
 
@@ -50,44 +50,44 @@ static int open_table(struct gt_control_handle *handle, unsigned access, struct 
 }
 
 /* As trace_print_graph_duration: microseconds with at most seven digits in all, and blanks. */
-static void say_duration(struct gt_control_handle *handle, uint64_t ns)
+static void append_duration(struct gt_control_handle *handle, uint64_t ns)
 {
 	size_t before = handle->text_bytes, bytes;
 
-	say(handle, "%llu", (unsigned long long)(ns / 1000));
+	append(handle, "%llu", (unsigned long long)(ns / 1000));
 	bytes = handle->text_bytes - before;
 	if (bytes < 7) {
-		say(handle, ".%03u", (unsigned)(ns % 1000));
+		append(handle, ".%03u", (unsigned)(ns % 1000));
 		if (bytes > 4)
 			handle->text_bytes -= bytes - 4;
 		bytes = handle->text_bytes - before;
 	}
 	handle->text[handle->text_bytes] = '\0';
-	say(handle, " us ");
+	append(handle, " us ");
 	for (; bytes < 8; bytes++)
-		say(handle, " ");
+		append(handle, " ");
 }
 
-static void say_row(struct gt_control_handle *handle, const struct gt_control_profile_row *row)
+static void append_row(struct gt_control_handle *handle, const struct gt_control_profile_row *row)
 {
 	size_t columns = 0;
 
 	handle->text_bytes = 0;
-	say(handle, "  ");
+	append(handle, "  ");
 	for (; columns < NAME_COLUMNS && row->name[columns] != '\0'; columns++) {
 		unsigned char byte = (unsigned char)row->name[columns];
 
-		say(handle, "%c", byte < ' ' || byte == 0x7f ? '?' : row->name[columns]);
+		append(handle, "%c", byte < ' ' || byte == 0x7f ? '?' : row->name[columns]);
 	}
 	for (; columns < NAME_COLUMNS; columns++)
-		say(handle, " ");
-	say(handle, "  %10llu    ", (unsigned long long)row->hits);
-	say_duration(handle, row->time_ns);
-	say(handle, "    ");
-	say_duration(handle, row->hits != 0 ? row->time_ns / row->hits : 0);
-	say(handle, "    ");
-	say_duration(handle, row->variance);
-	say(handle, "\n");
+		append(handle, " ");
+	append(handle, "  %10llu    ", (unsigned long long)row->hits);
+	append_duration(handle, row->time_ns);
+	append(handle, "    ");
+	append_duration(handle, row->hits != 0 ? row->time_ns / row->hits : 0);
+	append(handle, "    ");
+	append_duration(handle, row->variance);
+	append(handle, "\n");
 }
 
 static int64_t read_table(struct gt_control_handle *handle, char *buffer, size_t bytes,
@@ -109,7 +109,7 @@ static int64_t read_table(struct gt_control_handle *handle, char *buffer, size_t
 			if (target->ops->profile_read(target, handle->opened, handle->line - 1,
 						      &row) != 0)
 				break;
-			say_row(handle, &row);
+			append_row(handle, &row);
 			line = (struct gt_row_line){ { handle->text } };
 		}
 		if (!gt_row_give_line(handle, &line, buffer, bytes, &given))

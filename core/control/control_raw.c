@@ -76,7 +76,7 @@ static const char context_switch[] =
 	"print fmt: \"%u:%u:%u  ==> %u:%u:%u [%03u]\", REC->prev_pid, REC->prev_prio, "
 	"REC->prev_state, REC->next_pid, REC->next_prio, REC->next_state, REC->next_cpu\n";
 
-/* `caller` is said to be of eight as in Linux; readers go on to the end of the record. */
+/* `caller` is declared with eight elements, as in Linux; readers go on to the end of the record. */
 static const char kernel_stack[] =
 	"name: kernel_stack\nID: 4\n" COMMON "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
 	"\tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n"
@@ -108,11 +108,11 @@ static int open_number(struct gt_control_handle *handle, unsigned access,
 {
 	(void)message;
 	if (access & GT_CONTROL_READ)
-		say(handle, "%u\n", (unsigned)handle->file->argument);
+		append(handle, "%u\n", (unsigned)handle->file->argument);
 	return 0;
 }
 
-/* events/ftrace/enable: calls are no events that could be switched. */
+/* events/ftrace/enable: calls cannot be switched as events. */
 
 static int64_t write_enable(struct gt_control_handle *handle, const char *bytes, size_t count,
 			    struct gt_message *message)
@@ -142,8 +142,8 @@ static int open_names(struct gt_control_handle *handle, unsigned access, struct 
 	return error < 0 ? error : 0;
 }
 
-/* A name of /proc/kallsyms ends at its first blank: C++'s have some inside. */
-static void say_symbol(struct gt_control_handle *handle, const char *name)
+/* Writes a name without blanks, at which names of /proc/kallsyms end: C++ names have some inside. */
+static void append_symbol(struct gt_control_handle *handle, const char *name)
 {
 	for (size_t i = 0; name[i] != '\0' && handle->text_bytes + 8 < sizeof(handle->text); i++) {
 		bool behind_comma = i > 0 && name[i - 1] == ',';
@@ -170,14 +170,14 @@ static int64_t read_names(struct gt_control_handle *handle, char *buffer, size_t
 
 		handle->text_bytes = 0;
 		if (handle->line == 0) {
-			say(handle, "%016llx t tracing_mark_write\n",
-			    (unsigned long long)GT_RAW_MARK_ADDRESS);
+			append(handle, "%016llx t tracing_mark_write\n",
+			       (unsigned long long)GT_RAW_MARK_ADDRESS);
 		} else if (handle->unset || target->ops->list_read(target, handle->opened,
 								   handle->line - 1, &name) != 0) {
 			break;
 		} else {
-			say(handle, "%016llx t ", (unsigned long long)name.address);
-			say_symbol(handle, name.name);
+			append(handle, "%016llx t ", (unsigned long long)name.address);
+			append_symbol(handle, name.name);
 			line.part[1] = "\n";
 			if (name.module != NULL && name.module[0] != '\0') {
 				line.part[1] = "\t[";
@@ -237,7 +237,7 @@ static const struct gt_control_file files[] = {
 	ROW("per_cpu/cpu#/trace_pipe_raw", "one CPU: its part of the ring in pages of 4096 bytes",
 	    GT_CONTROL_ALL, .numbers = &gt_row_cpus, .flags = GT_CONTROL_WAITS | GT_CONTROL_BINARY,
 	    .exists = has_raw, .open = open_raw, .read = read_raw, .close = close_raw),
-	/* Linux has none, but others beside it: libtracefs wants to find one system. */
+	/* Linux does not have this file, but those of other systems: libtracefs wants to find one. */
 	ROW("events/ftrace/enable", "calls: 0", GT_CONTROL_ALL, .writable = GT_CONTROL_ALL,
 	    .argument = 0, .open = open_number, .read = gt_row_read_text, .write = write_enable),
 	TEXT("events/header_page", "the format of a page of trace_pipe_raw", HEADER_PAGE),

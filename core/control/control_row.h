@@ -22,7 +22,7 @@
 #define SHOWN(bytes, count) (int)((count) < 80 ? (count) : 80), (bytes)
 
 /* Appends to the handle's text. */
-#define say(handle, ...)                                  \
+#define append(handle, ...)                               \
 	((handle)->text_bytes +=                          \
 	 gt_format((handle)->text + (handle)->text_bytes, \
 		   sizeof((handle)->text) - (handle)->text_bytes, __VA_ARGS__))

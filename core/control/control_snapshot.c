@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * snapshot: what was in the ring at one moment. Taking it empties the ring, as in Linux, where the
+ * snapshot: a copy of the ring at one moment. Taking it empties the ring, as in Linux, where the
  * buffers are swapped. Behaviour and text: kernel/trace/trace.c (tracing_snapshot_write,
  * print_snapshot_help).
  */
@@ -12,32 +12,34 @@ static bool can_snapshot(const struct gt_control_target *target)
 	return target->ops->snapshot != NULL;
 }
 
-static void say_help(struct gt_control_handle *handle, bool allocated, bool whole)
+static void append_help(struct gt_control_handle *handle, bool allocated, bool whole)
 {
 	uint64_t tracer = 0;
 
 	if (handle->target->ops->get != NULL)
 		handle->target->ops->get(handle->target, GT_CONTROL_TRACER, &tracer);
-	say(handle, "# tracer: %s\n#\n", gt_control_tracer_name((uint32_t)tracer));
-	say(handle, "#\n# * Snapshot is %s *\n#\n# Snapshot commands:\n",
-	    allocated ? "allocated" : "freed");
+	append(handle, "# tracer: %s\n#\n", gt_control_tracer_name((uint32_t)tracer));
+	append(handle, "#\n# * Snapshot is %s *\n#\n# Snapshot commands:\n",
+	       allocated ? "allocated" : "freed");
 	if (whole)
-		say(handle, "%s",
-		    "# echo 0 > snapshot : Clears and frees snapshot buffer\n"
-		    "# echo 1 > snapshot : Allocates snapshot buffer, if not already allocated.\n"
-		    "#                      Takes a snapshot of the main buffer.\n"
-		    "# echo 2 > snapshot : Clears snapshot buffer (but does not allocate or free)\n"
-		    "#                      (Doesn't have to be '2' works with any number that\n"
-		    "#                       is not a '0' or '1')\n");
+		append(handle, "%s",
+		       "# echo 0 > snapshot : Clears and frees snapshot buffer\n"
+		       "# echo 1 > snapshot : Allocates snapshot buffer, if not already "
+		       "allocated.\n"
+		       "#                      Takes a snapshot of the main buffer.\n"
+		       "# echo 2 > snapshot : Clears snapshot buffer (but does not allocate or "
+		       "free)\n"
+		       "#                      (Doesn't have to be '2' works with any number that\n"
+		       "#                       is not a '0' or '1')\n");
 	else
-		say(handle, "%s",
-		    "# echo 0 > snapshot : Invalid for per_cpu snapshot file.\n"
-		    "# echo 1 > snapshot : Not supported with this kernel.\n"
-		    "#                     Must use main snapshot file to allocate.\n"
-		    "# echo 2 > snapshot : Clears this cpu's snapshot buffer (but does not "
-		    "allocate)\n"
-		    "#                      (Doesn't have to be '2' works with any number that\n"
-		    "#                       is not a '0' or '1')\n");
+		append(handle, "%s",
+		       "# echo 0 > snapshot : Invalid for per_cpu snapshot file.\n"
+		       "# echo 1 > snapshot : Not supported with this kernel.\n"
+		       "#                     Must use main snapshot file to allocate.\n"
+		       "# echo 2 > snapshot : Clears this cpu's snapshot buffer (but does not "
+		       "allocate)\n"
+		       "#                      (Doesn't have to be '2' works with any number that\n"
+		       "#                       is not a '0' or '1')\n");
 }
 
 static int open_snapshot(struct gt_control_handle *handle, unsigned access,
@@ -51,7 +53,7 @@ static int open_snapshot(struct gt_control_handle *handle, unsigned access,
 		return 0;
 	state = target->ops->snapshot_open(target, &scope, &handle->opened, message);
 	if (state == GT_SNAPSHOT_FREED || state == GT_SNAPSHOT_EMPTY)
-		say_help(handle, state == GT_SNAPSHOT_EMPTY, scope.kind == GT_SCOPE_ALL);
+		append_help(handle, state == GT_SNAPSHOT_EMPTY, scope.kind == GT_SCOPE_ALL);
 	return state < 0 ? state : 0;
 }
 

@@ -40,7 +40,7 @@ static int64_t read_synthetics(struct gt_control_handle *handle, char *buffer, s
 	return (int64_t)given;
 }
 
-/* "!NAME", whatever stands behind it. */
+/* Takes "!NAME"; the rest of the line is ignored. */
 static int remove_one(struct gt_control_handle *handle, const char *line, size_t bytes,
 		      struct gt_message *message)
 {
@@ -55,7 +55,7 @@ static int remove_one(struct gt_control_handle *handle, const char *line, size_t
 	return handle->target->ops->synthetics_remove(handle->target, name, message);
 }
 
-/* [line, line + bytes), which begins `at` bytes behind the first that was written. */
+/* Takes one line, [line, line + bytes). at: its offset in what was written. */
 static int take_line(struct gt_control_handle *handle, const char *line, size_t bytes, size_t at,
 		     struct gt_message *message)
 {

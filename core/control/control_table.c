@@ -13,7 +13,7 @@ const struct gt_control_group *const gt_control_groups[] = {
 
 const uint32_t gt_control_group_count = COUNT(gt_control_groups);
 
-/* A line a row of this target. */
+/* README: a line for each row that the target has. */
 static int64_t read_readme(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			   struct gt_message *message)
 {

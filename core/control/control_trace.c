@@ -42,7 +42,7 @@ static int64_t read_trace(struct gt_control_handle *handle, char *buffer, size_t
 	int64_t got = target->ops->text_read(target, handle->opened, buffer, bytes, message);
 	uint64_t on = 1;
 
-	/* trace_pipe ends once it has given something and tracing is off: for those who wait. */
+	/* As on Linux, a waiting trace_pipe ends once it has given something and tracing is off. */
 	if (got == GT_EAGAIN && handle->given && !handle->nonblocking && target->ops->get != NULL &&
 	    target->ops->get(target, GT_CONTROL_TRACING_ON, &on) == 0 && on == 0)
 		return 0;

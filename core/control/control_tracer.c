@@ -37,7 +37,7 @@ const char *gt_control_tracer_name(uint32_t tracer)
 	return tracer < COUNT(tracers) ? tracers[tracer] : "unknown";
 }
 
-/* Is it one that the target has? */
+/* Whether the target has that tracer. */
 static bool has_tracer(struct gt_control_target *target, uint32_t tracer)
 {
 	uint64_t more = 0;
@@ -50,10 +50,10 @@ static bool has_tracer(struct gt_control_target *target, uint32_t tracer)
 
 /* Numbers */
 
-static void say_clocks(struct gt_control_handle *handle, uint64_t current)
+static void append_clocks(struct gt_control_handle *handle, uint64_t current)
 {
 	for (uint32_t i = 0; i < COUNT(clocks); i++)
-		say(handle, i == current ? "%s[%s]" : "%s%s", i > 0 ? " " : "", clocks[i]);
+		append(handle, i == current ? "%s[%s]" : "%s%s", i > 0 ? " " : "", clocks[i]);
 }
 
 static int open_value(struct gt_control_handle *handle, unsigned access, struct gt_message *message)
@@ -68,18 +68,18 @@ static int open_value(struct gt_control_handle *handle, unsigned access, struct 
 		return error;
 	switch (handle->file->argument) {
 	case GT_CONTROL_TRACER:
-		say(handle, "%s", gt_control_tracer_name((uint32_t)value));
+		append(handle, "%s", gt_control_tracer_name((uint32_t)value));
 		break;
 	case GT_CONTROL_CLOCK_ID:
-		say_clocks(handle, value);
+		append_clocks(handle, value);
 		break;
 	case GT_CONTROL_THRESHOLD_NS:
-		say(handle, "%llu", (unsigned long long)(value / 1000));
+		append(handle, "%llu", (unsigned long long)(value / 1000));
 		break;
 	default:
-		say(handle, "%llu", (unsigned long long)value);
+		append(handle, "%llu", (unsigned long long)value);
 	}
-	say(handle, "\n");
+	append(handle, "\n");
 	return 0;
 }
 
@@ -157,8 +157,8 @@ static int open_available_tracers(struct gt_control_handle *handle, unsigned acc
 	};
 	for (size_t i = 0; i < COUNT(order); i++)
 		if (has_tracer(handle->target, order[i]))
-			say(handle, "%s ", tracers[order[i]]);
-	say(handle, "nop\n");
+			append(handle, "%s ", tracers[order[i]]);
+	append(handle, "nop\n");
 	return 0;
 }
 
@@ -167,11 +167,11 @@ static int open_timestamp_mode(struct gt_control_handle *handle, unsigned access
 {
 	(void)access;
 	(void)message;
-	say(handle, "[delta] absolute\n");
+	append(handle, "[delta] absolute\n");
 	return 0;
 }
 
-/* tracing_enable/on and off act when they are read too: that is all that Nanos's users can do. */
+/* tracing_enable/on and off act also when they are read: users of Nanos can only read. */
 
 static int switch_tracing(struct gt_control_handle *handle, struct gt_message *message)
 {
@@ -183,7 +183,7 @@ static int open_switch(struct gt_control_handle *handle, unsigned access,
 {
 	if (!(access & GT_CONTROL_READ))
 		return 0;
-	say(handle, "%llu\n", (unsigned long long)handle->file->argument);
+	append(handle, "%llu\n", (unsigned long long)handle->file->argument);
 	return switch_tracing(handle, message);
 }
 
@@ -223,9 +223,9 @@ static int open_cpumask(struct gt_control_handle *handle, unsigned access,
 			return error;
 	}
 	while (digits-- > 0) {
-		say(handle, "%x", (unsigned)(mask[digits / 16] >> digits % 16 * 4 & 15));
+		append(handle, "%x", (unsigned)(mask[digits / 16] >> digits % 16 * 4 & 15));
 		if (digits % 8 == 0)
-			say(handle, "%c", digits > 0 ? ',' : '\n');
+			append(handle, "%c", digits > 0 ? ',' : '\n');
 	}
 	return 0;
 }
@@ -263,7 +263,7 @@ static int64_t write_cpumask(struct gt_control_handle *handle, const char *bytes
 				 : cpus > i * 64      ? (UINT64_C(1) << (cpus - i * 64)) - 1
 						      : 0;
 
-		mask[i] &= there; /* CPUs that are not there mean nothing, as in Linux */
+		mask[i] &= there; /* as in Linux, bits of CPUs that do not exist are ignored */
 	}
 	for (uint32_t i = 0; i < (cpus + 63) / 64; i++) {
 		int error = gt_row_set(handle, (enum gt_control_value)(GT_CONTROL_CPUMASK + i),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The top's buffer. As long as the top asks for all that is recorded, the ring is its buffer. From when
- * it does not (the "detour"), the ring is the way only: the top has a store like the instances, and
- * another one with what was in the ring before.
+ * The top's buffer. As long as the top asks for all that is recorded, the ring is its buffer. Once it asks for
+ * less (the "detour"), records are copied out of the ring: the top then has a store as instances have, and another
+ * one with the records that were in the ring before.
  */
 #include "serve/live/live_events.h"
 #include "serve/live/live_instance_private.h"

@@ -13,7 +13,7 @@
 
 #include "port/host/memory.h"
 
-/* The settings get what the words are now. */
+/* Makes the words the list of events in the settings. */
 static int ask(struct gt_live *live, struct gt_message *message)
 {
 	struct gt_word_list *list;
@@ -157,7 +157,7 @@ int gt_live_event_words_change(struct gt_live *live, const char *word, bool on,
 	return error != 0 ? error : ask(live, message);
 }
 
-/* As on Linux, what has come is not told any more: its events are. */
+/* Whether the word waits for its object. As on Linux, once the object is loaded its events are listed instead. */
 static bool waits(struct gt_live *live, const char *word)
 {
 	const char *object = strstr(word, GT_EVENT_IN);

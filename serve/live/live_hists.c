@@ -29,7 +29,7 @@ static const char *system_call(void *data, uint64_t number)
 	return naming->call;
 }
 
-/* Of whichever process has the address. */
+/* The function at an address, in the first process that has one there. */
 static const char *function_at(void *data, uint64_t address, uint64_t *start, uint64_t *bytes)
 {
 	struct naming *naming = data;

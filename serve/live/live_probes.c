@@ -327,7 +327,7 @@ static int show_calls(struct gt_live *live)
 
 /* ---- rows of what was loaded later ---- */
 
-/* The event has none yet. Those of system calls come when they are named (show_calls). */
+/* Whether the event has no rows yet. Events of system calls get theirs when they are named (show_calls). */
 static bool is_rowless(const struct gt_live *live, const struct gt_event_format *event)
 {
 	return event->number > live->change.probes->shown_until && !is_call(event) &&
@@ -402,8 +402,8 @@ static int look_for_refusal(void *data, const struct gt_event_format *event, boo
 	return 0;
 }
 
-/* Under change.lock. An event that was named by itself, and that could be patched nowhere, is not on: that is
- * told, and its word goes. */
+/* Under change.lock. If the word names one event, and none of its places could be patched, removes the word and returns
+ * an error with the reason. */
 static int check_refusal(struct gt_live *live, const char *word, struct gt_message *message)
 {
 	struct refusal refusal = { .word = word };

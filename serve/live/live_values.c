@@ -74,7 +74,8 @@ int gt_live_get(struct gt_control_target *target, enum gt_control_value which, u
 	return error;
 }
 
-/* With the profiler on, more is recorded than `function` or a threshold needs. */
+/* Whether the value makes the ring hold more than the top asks for: beside the profiler all calls are recorded, even if
+ * the tracer is `function` or there is a threshold. */
 static bool is_beside_profile(const struct gt_live *live, enum gt_control_value which,
 			      uint64_t value)
 {
@@ -99,7 +100,7 @@ static int check_awake(const struct gt_live *live, bool profile, bool awake,
 		       "--overwrite record into a ring)");
 }
 
-/* Between gt_live_top_begin and _end. */
+/* Between gt_live_top_begin_lock() and gt_live_top_end_unlock(). */
 static int set_profile(struct gt_live *live, bool on, struct gt_message *message)
 {
 	bool awake = !(live->shown.options & GT_OPTION_SLEEP_TIME);
@@ -240,8 +241,8 @@ void gt_live_unwatch(struct gt_live *live)
 	pthread_mutex_unlock(&live->change.lock);
 }
 
-/* Values can be shown only if they are recorded, which the start has said: beside the stubs of functions there is
- * room for those of values, or not. */
+/* Values can be shown only if they are recorded. That is decided at the start, since room for the stubs of values is
+ * made beside those of functions. */
 static int check_values(const struct gt_live *live, uint64_t on, struct gt_message *message)
 {
 	const struct gt_live *top = live->top != NULL ? live->top : live;
@@ -279,7 +280,7 @@ static int set_options(struct gt_live *live, uint64_t options, struct gt_message
 	if (error == 0 && (changed & (GT_OPTION_SLEEP_TIME | GT_OPTION_EVENT_FORK)))
 		error = watch(live, wants_switches(options, live->shown.sched_switch), message);
 	if (error == 0 && (changed & GT_OPTION_EVENT_FORK))
-		gt_live_pull(live); /* earlier records keep what was said then */
+		gt_live_pull(live); /* earlier records keep the old option */
 	if (error == 0 && (changed & GT_OPTION_EVENT_FORK))
 		error = gt_live_event_fork(&live->over, options & GT_OPTION_EVENT_FORK, message);
 	if (error == 0 && (changed & GT_OPTION_SLEEP_TIME) && live->instance == NULL)

@@ -82,7 +82,7 @@ static void take_entry(struct gt_route *route, struct gt_route_writer *writer,
 		if (gt_route_room(route, writer, record, 2, NULL))
 			gt_route_put_event(writer, GRAFTRACE_EVENT_ENTRY_ONLY, &word, 1);
 	} else if (shown && route->want.settings.threshold_ns == 0) {
-		/* Without room for it, its return is there or is lost, as others. */
+		/* If there is no room for the entry, the call's return is written or lost by itself. */
 		if (gt_route_room(route, writer, record, 1, NULL)) {
 			gt_route_put(writer,
 				     graftrace_word(record->function, 0, (uint32_t)record->clock));
@@ -308,7 +308,8 @@ void gt_route_writer_fini(struct gt_route_writer *writer)
 	writer->copy = NULL;
 }
 
-/* The headers tell what was overwritten before each was opened: not what is missing between two. */
+/* Writes as lost the records of sub-buffers that are missing between two. (A sub-buffer's header has only the records
+ * that were overwritten before it was opened.) */
 static void note_overrun(struct gt_route_writer *writer, uint64_t overrun, bool first)
 {
 	if (!first && !writer->decode.gap)
@@ -319,7 +320,7 @@ static void note_overrun(struct gt_route_writer *writer, uint64_t overrun, bool 
 	writer->overrun = overrun;
 }
 
-/* A sub-buffer that is damaged: nobody else tells of the records that it may have had. */
+/* Counts the records of a damaged sub-buffer as lost: nothing else does. */
 static void miss(struct gt_route *route, struct gt_route_writer *writer,
 		 const struct graftrace_sub_buffer *bytes, uint32_t words)
 {

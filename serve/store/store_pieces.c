@@ -90,9 +90,9 @@ struct gt_store_piece *gt_store_find(struct gt_store_writer *writer, uint64_t se
 	return piece;
 }
 
-/* As a page that Linux's reader has: it is out of the buffer, so newer records find room however
- * long the reader stands still. A reader has at most two of a writer; those of many writers are
- * limited to half of the buffer, and what it is given beyond that may be told as lost, too. */
+/* Linux' readers take pages out of the buffer in the same way, so that newer records find room however long a reader
+ * stands still. A reader has at most two pieces of a writer. The pieces of all writers together are limited to half of
+ * the buffer; records in further ones may be both given and counted as lost. */
 void gt_store_take_out(struct gt_store *store, struct gt_store_piece *piece)
 {
 	uint64_t bytes = allocated_bytes(piece);

@@ -26,8 +26,8 @@ static uint64_t behind(const struct gt_store_writer *writer)
 	return writer->route != NULL ? writer->route->sequence : writer->position;
 }
 
-/* Of a routed store a record tells what the source has lost, as it tells of what finds no room here. A
- * reader is told of it by that record, or as overwritten if the record was. */
+/* In a routed store, records say what the source has lost and what found no room here. Such losses count as lost for
+ * lack of room while their record is there, and as overwritten once it is overwritten. */
 static void count_routed(const struct gt_store_writer *writer, uint64_t *lost)
 {
 	uint64_t *full = &lost[GRAFTRACE_LOST_FULL], *overrun = &lost[GRAFTRACE_LOST_OVERRUN];
@@ -139,8 +139,8 @@ static int hold(struct gt_target *target, uint32_t index, uint64_t sequence)
 	return error;
 }
 
-/* One writer is copied after the other. Where a command is due the copying stands still, for the
- * command to find all that was before it. */
+/* The clock up to which all writers were copied: they are copied one after the other. UINT64_MAX, no limit, while a
+ * command is due: copying stands still then, and the command must see all records that were copied. */
 static uint64_t now(struct gt_target *target)
 {
 	struct gt_store *store = store_of(target);
