@@ -17,9 +17,9 @@
 struct gt_event_action {
 	struct gt_event_trigger trigger; /* its strings are its own */
 	struct gt_hist_use *hist;	 /* of a histogram; else NULL */
-	const struct gt_hist_use *
-		made_for; /* it is removed with this one, which reads it; NULL: it was asked for */
-	uint32_t word;	  /* it counts in; of a histogram: whether it is paused */
+	const struct gt_hist_use
+		*made_for; /* it is removed with this one, which reads it; NULL: it was asked for */
+	uint32_t word;	   /* it counts in; of a histogram: whether it is paused */
 	struct gt_message misfit; /* its filter does not fit the event, and it does nothing */
 	int unfit;		  /* … the error */
 };
