@@ -62,7 +62,7 @@ int gt_text_reader_skip_cpus(struct gt_text_reader *reader, const struct gt_merg
 			     uint32_t count);
 
 /* Reads text into `buffer`, of `bytes` bytes. Returns the number of bytes read, 0 at the end; GT_EAGAIN: there is none
- * now; GT_ENOMEM, with the message. */
+ * now. Any other error would set the message; at present there is none. */
 int64_t gt_text_reader_read(struct gt_text_reader *reader, char *buffer, size_t bytes,
 			    struct gt_message *message);
 

@@ -230,11 +230,15 @@ struct gt_control_target;
 struct gt_hist_error;
 
 /*
- * What a target can do. Calls come from as many threads as there are handles in use. NULL members:
- * the rows that need them refuse with GT_ENOTSUP, or do not exist. Every int is 0 or a negative
- * enum gt_error with a message.
+ * The operations of a target. They are called by as many threads at once as there are handles in use, with no
+ * lock held. If an operation is NULL, the rows that need it refuse with GT_ENOTSUP, or do not exist. An int is 0
+ * or a negative enum gt_error, with the message if there is a parameter for it. Every operation that allocates
+ * may fail with GT_ENOMEM, every change of a program that has ended with GT_EGONE. What …_open gives belongs to the
+ * caller until …_close, which frees it in any case; after an error of …_open there is nothing to close.
  */
 struct gt_control_ops {
+	/* Numbers. GT_ENOTSUP: the target has no such value. set: GT_EINVAL, GT_EBUSY: it is refused, and the old value
+	 * stays. */
 	int (*get)(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
 	int (*set)(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 		   struct gt_message *message);
@@ -243,15 +247,15 @@ struct gt_control_ops {
 	 * opened. */
 	int (*list_open)(struct gt_control_target *target, enum gt_control_list which, void **list,
 			 struct gt_message *message);
-	/* 0, or GT_ENOENT behind the last. */
+	/* The index'th name, valid until the list is closed; GT_ENOENT behind the last. */
 	int (*list_read)(struct gt_control_target *target, void *list, uint64_t index,
 			 struct gt_control_name *name);
 	void (*list_close)(struct gt_control_target *target, void *list);
 
-	/* Changes of a list: `empty` starts from nothing. Nothing takes effect before edit_close.
-	 * plain: the name itself, not a glob. module, bytes: only functions of that object; NULL:
-	 * all; for one that is not loaded yet the word waits. GT_EINVAL from edit_add: no function
-	 * matches; from edit_remove: none of the list does. */
+	/* Changes of a list. open: begins with a copy of the list, or (empty) with nothing. add, remove: change the
+	 * copy; plain: `glob` is a name, not a glob; module: only functions of that object, NULL: of all; a word for an
+	 * object that is not loaded yet waits for it. GT_EINVAL: of add, no function matches; of remove, none of the
+	 * list does. close: makes the copy the list, and frees it, also after an error. */
 	int (*edit_open)(struct gt_control_target *target, enum gt_control_list which, bool empty,
 			 void **edit, struct gt_message *message);
 	int (*edit_add)(struct gt_control_target *target, void *edit, const char *glob,
@@ -278,22 +282,22 @@ struct gt_control_ops {
 			    struct gt_message *message);
 	void (*raw_close)(struct gt_control_target *target, void *raw);
 
-	/* Empties the ring, or what of it is a thread's or CPU's. */
+	/* Empties the ring, or takes out the records of a thread or CPU. */
 	int (*clear)(struct gt_control_target *target, const struct gt_control_scope *scope,
 		     struct gt_message *message);
 
-	/* Counts; GT_ENOENT: no such thread. */
+	/* Counts of the records of a scope. The caller has set *stats to zero. GT_ENOENT: no such thread. */
 	int (*stats)(struct gt_control_target *target, const struct gt_control_scope *scope,
 		     struct gt_control_stats *stats, struct gt_message *message);
 
-	/* A line (raw: bytes) into the trace, at this moment. GT_EBADF: tracing is off, or no room.
-	 */
+	/* Writes a line (raw: bytes) into the trace, with the present time. GT_EBADF: tracing is off, or there is no
+	 * room. */
 	int (*mark)(struct gt_control_target *target, const struct gt_control_writer *writer,
 		    const char *bytes, size_t count, bool raw, struct gt_message *message);
 
-	/* Functions with commands; with a count (of which remove tells no number) and without are
-	 * two. set: GT_EINVAL no function matches; remove: none has it. read: 0, or GT_ENOENT
-	 * behind the last; the name is copied into `text`, cut to `room`. */
+	/* Functions with commands. A command with a count and the same one without are two; remove ignores the number
+	 * of the count. GT_EINVAL: of set, no function matches; of remove, there is no such command. read: the
+	 * index'th, GT_ENOENT behind the last; the name is copied into `text`, cut to `room`. */
 	int (*command_set)(struct gt_control_target *target,
 			   const struct gt_control_command *command, struct gt_message *message);
 	int (*command_remove)(struct gt_control_target *target,
@@ -301,8 +305,8 @@ struct gt_control_ops {
 	int (*command_read)(struct gt_control_target *target, uint64_t index,
 			    struct gt_control_command *command, char *text, size_t room);
 
-	/* Threads (and processes) that are traced alone, or not. thread: the index'th, GT_ENOENT
-	 * behind the last. threads_set: all of them at once, count 0: none is listed. */
+	/* Lists of threads (and processes) that are traced alone, or not. thread: the index'th, GT_ENOENT
+	 * behind the last. threads_set: sets a whole list, which is copied; count 0: no thread is listed. */
 	int (*thread)(struct gt_control_target *target, enum gt_control_threads which,
 		      uint32_t index, uint32_t *tid);
 	int (*threads_set)(struct gt_control_target *target, enum gt_control_threads which,
@@ -316,8 +320,9 @@ struct gt_control_ops {
 			    struct gt_control_profile_row *row);
 	void (*profile_close)(struct gt_control_target *target, void *table);
 
-	/* The snapshot; it is read as a text. open: enum gt_control_snapshot_state, or an error;
-	 * unless it is GT_SNAPSHOT_TAKEN nothing was opened. */
+	/* The snapshot. snapshot: takes, clears or frees it; GT_EBUSY: not now. open: returns an enum
+	 * gt_control_snapshot_state, or an error; with GT_SNAPSHOT_TAKEN *text is read and closed by text_read and
+	 * text_close, else nothing was opened. */
 	int (*snapshot)(struct gt_control_target *target, enum gt_control_snapshot action,
 			const struct gt_control_scope *scope, struct gt_message *message);
 	int (*snapshot_open)(struct gt_control_target *target, const struct gt_control_scope *scope,
@@ -353,32 +358,32 @@ struct gt_control_ops {
 	int (*event_waiting)(struct gt_control_target *target, uint64_t index, char *word,
 			     size_t room);
 
-	/* The filter of the event ("system:name"), of `bytes` bytes, 0: none; error: it is none, and
-	 * the event has none, but this is what its file shows. */
+	/* Sets the filter of the event ("system:name"); it has `bytes` bytes, 0: none. error: not NULL if the text is
+	 * no filter: then the event has none, and its file shows the text with this error. */
 	int (*event_filter_set)(struct gt_control_target *target, const char *word,
 				const char *filter, size_t bytes,
 				const struct gt_event_filter_error *error,
 				struct gt_message *message);
-	/* What its file shows, from `offset` on; 0: nothing (more). */
+	/* Copies what that file shows, from `offset` on, into the buffer. Returns the bytes; 0: there are no more. */
 	int64_t (*event_filter_read)(struct gt_control_target *target, const char *word,
 				     uint64_t offset, char *buffer, size_t bytes);
 
-	/* Dynamic probes (core/trace/probe.h), all three or none. set: one line; *error says what is wrong
-	 * with it, and where. remove: of the group and name, "" any; GT_ENOENT, GT_EBUSY: one of them is
-	 * recorded. probe: the index'th as its line, GT_ENOENT behind the last. */
+	/* Dynamic probes (core/trace/probe.h), all three or none. set: one line; GT_EINVAL, GT_ENOENT, GT_EEXIST:
+	 * *error says what is wrong with it, and where. remove: those of the group and name, "": any; GT_ENOENT;
+	 * GT_EBUSY: one of them is recorded. probe: the index'th as its line, GT_ENOENT behind the last. */
 	int (*probe_set)(struct gt_control_target *target, const char *line, size_t bytes,
 			 enum gt_probe_kinds kinds, struct gt_probe_error *error,
 			 struct gt_message *message);
 	int (*probes_remove)(struct gt_control_target *target, const char *group, const char *name,
 			     struct gt_message *message);
 	int (*probe)(struct gt_control_target *target, uint64_t index, char *line, size_t bytes);
-	/* The same as its line of uprobe_profile. */
+	/* The index'th as its line of uprobe_profile, GT_ENOENT behind the last. */
 	int (*probe_hits)(struct gt_control_target *target, uint64_t index, char *line,
 			  size_t bytes);
 
-	/* Synthetic events (core/trace/synthetic.h), all three or none. set: one line; *error says what is wrong
-	 * with it, and where. remove: of the name, "" all; GT_ENOENT, GT_EBUSY. synthetic: the index'th,
-	 * GT_ENOENT behind the last. */
+	/* Synthetic events (core/trace/synthetic.h), all three or none. set: one line; GT_EINVAL, GT_EEXIST: *error
+	 * says what is wrong with it, and where. remove: that of the name, "": all; GT_ENOENT; GT_EBUSY: one is in use.
+	 * synthetic: the index'th, GT_ENOENT behind the last. */
 	int (*synthetic_set)(struct gt_control_target *target, const char *line, size_t bytes,
 			     struct gt_probe_error *error, struct gt_message *message);
 	int (*synthetics_remove)(struct gt_control_target *target, const char *name,
@@ -386,15 +391,16 @@ struct gt_control_ops {
 	int (*synthetic)(struct gt_control_target *target, uint64_t index,
 			 struct gt_event_format *event);
 
-	/* A trigger of the event is added, or taken away. GT_EEXIST; GT_ENOENT: it has none such. get: the
-	 * index'th, newest first, with its strings in `text`; GT_ENOENT behind the last. */
+	/* set: adds a trigger to the event `word` ("system:name"), or takes it away. GT_EEXIST; GT_ENOENT: it has no such
+	 * trigger; GT_EINVAL; GT_ENOSPC; GT_EBUSY. get: the index'th, the newest first, with its strings in `text`;
+	 * GT_ENOENT behind the last. */
 	int (*event_trigger_set)(struct gt_control_target *target, const char *word,
 				 const struct gt_event_trigger *trigger, bool remove,
 				 struct gt_message *message);
 	int (*event_trigger_get)(struct gt_control_target *target, const char *word, uint32_t index,
 				 struct gt_event_trigger *trigger, char *text, size_t room);
-	/* What is wrong with the text of a histogram of the event; is_new: it is to be added. May be NULL: then
-	 * nothing is known of other events and of variables. */
+	/* Checks the text of a histogram of the event: 0, or an error, and *error says what is wrong. is_new: it is to be
+	 * added. May be NULL: then nothing is known of other events and of variables. */
 	int (*event_hist_check)(struct gt_control_target *target, const char *word,
 				const char *text, bool is_new, struct gt_hist_error *error);
 	/* The text of all histograms of the event as it is now. read: from `offset` on; 0: its end. */
@@ -550,11 +556,11 @@ const struct gt_control_file *gt_control_row(const struct gt_control_target *tar
 					     uint32_t index);
 bool gt_control_exists(const struct gt_control_target *target, const struct gt_control_file *file);
 
-/* A path without the leading slash, slashes at the end allowed. 0 or GT_ENOENT. */
+/* Finds what a path names: without the leading slash, slashes at the end are allowed. 0 or GT_ENOENT. */
 int gt_control_find(struct gt_control_target *target, const char *path, size_t bytes,
 		    struct gt_control_node *node);
 
-/* Entries of a directory, in the table's order; 0 or GT_ENOENT behind the last. */
+/* Gives the index'th entry of a directory, in the table's order; GT_ENOENT behind the last. */
 int gt_control_list(const struct gt_control_node *directory, uint32_t index,
 		    struct gt_control_entry *entry);
 
@@ -578,9 +584,9 @@ unsigned gt_control_access(const struct gt_control_target *target,
  * write, opening works and reading or writing is refused, as in Linux. */
 int gt_control_open(struct gt_control_handle *handle, const struct gt_control_node *node,
 		    unsigned access, struct gt_message *message);
-/* For doors where a reader of trace_pipe ends instead of waiting: how many lines what is in the trace
- * now may have at most, as gt_control_lines counts them. A program, or the sending itself, may fill
- * the ring as fast as it is emptied. UINT64_MAX: it is not known. */
+/* The most lines, as gt_control_lines counts them, that the records in the trace can have now; UINT64_MAX: it is not
+ * known. For doors where a reader of trace_pipe ends instead of waiting: a program, or the sending itself, may fill
+ * the ring as fast as it is emptied. */
 uint64_t gt_control_lines_there(const struct gt_control_node *node);
 /* Lines of a piece of the trace's text, without those of stack traces. */
 uint64_t gt_control_lines(const char *text, size_t bytes);

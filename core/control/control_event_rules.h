@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of an event with fields that say what is done where it happens; core/control/control_events.c names
- * them. */
+/* The files filter, trigger and hist of an event with fields, and filter of a system: functions of the rows that
+ * core/control/control_events.c names, as struct gt_control_file describes them. */
 #ifndef GT_CORE_CONTROL_CONTROL_EVENT_RULES_H
 #define GT_CORE_CONTROL_CONTROL_EVENT_RULES_H
 

@@ -124,22 +124,24 @@ struct gt_text {
 	char carry[GT_TEXT_STEP_MAX];
 };
 
-/* Begins at the oldest record kept. The target must outlive it. GT_ENOMEM. */
+/* Begins at the oldest record kept. The target, and the pointers in the options, must stay valid until gt_text_fini; the
+ * options are copied. GT_ENOMEM: there is nothing to be freed. */
 int gt_text_init(struct gt_text *text, struct gt_target *target, const struct gt_memory *memory,
 		 const struct gt_text_options *options);
 
 /*
- * The next bytes: whole lines, but where the buffer is too small for one. Returns how many, 0 at
- * the end, GT_EAGAIN: nothing there yet (follow modes before gt_text_finish). Takes time for what
- * it writes only, but for the function tracer's header, which counts the records.
+ * Writes the next bytes: whole lines, unless the buffer is too small for one. Returns how many, 0 at
+ * the end, GT_EAGAIN: there are none yet (follow modes before gt_text_finish); nothing else fails. It takes time only for
+ * what it writes, except for the function tracer's header, which counts all records.
  */
 int64_t gt_text_read(struct gt_text *text, char *buffer, size_t bytes);
 
-/* Whether sched_switch's lines are shown from now on, and of which times. */
+/* Shows the lines of sched_switch from now on, or not, and only those of these windows (count 0: all), which are copied.
+ * Without memory for them nothing changes. */
 void gt_text_set_switches(struct gt_text *text, bool on, const struct gt_merge_window *windows,
 			  uint32_t count);
 
-/* The target has ended: reading ends after what is there. */
+/* Tells that the target has ended: reading ends after the records that are there. */
 void gt_text_finish(struct gt_text *text);
 
 void gt_text_fini(struct gt_text *text);
