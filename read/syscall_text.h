@@ -14,8 +14,8 @@
 #include "core/trace/decode.h"
 #include "core/trace/event.h"
 
-/* Writes the text to `at`, at most `room` bytes, without control characters and a zero byte, and returns its end. NULL: the
- * event is no system call's. Fields and names may be anything: they come from a recording. */
+/* Writes the text to `at`, at most `room` bytes, without control characters and a zero byte, and returns its end. NULL:
+ * the event is no system call's. Fields and names may be anything: they come from a recording. */
 char *gt_syscall_text_put(const struct gt_event_format *format, const struct gt_record *record,
 			  char *at, size_t room);
 

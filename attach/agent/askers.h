@@ -10,9 +10,9 @@
 
 #include "attach/agent/catalog.h"
 
-/* Finds them, once a file: reads the code of all its functions. GT_ENOMEM. */
+/* Finds such functions in the file, at the first call: reads the code of all its functions. GT_ENOMEM. */
 int gt_askers_find(struct gt_catalog_file *file);
-/* False before they were looked for. */
+/* Whether function `index` is one of them; false before gt_askers_find(). */
 bool gt_askers_has(const struct gt_catalog_file *file, uint32_t index);
 
 #endif

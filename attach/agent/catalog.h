@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files that traced code comes from, each opened and planned once in a session however many
- * processes map it, and the function numbers given out for them. Nothing is dropped before the end:
- * names that a view has been given stay.
+ * processes map it, and the function numbers given out for them. Nothing is dropped before
+ * gt_catalog_fini(): pointers and names that were given stay valid until then. Under the session's lock.
  */
 #ifndef GT_ATTACH_CATALOG_H
 #define GT_ATTACH_CATALOG_H
@@ -119,38 +119,40 @@ struct gt_catalog {
 void gt_catalog_init(struct gt_catalog *catalog);
 void gt_catalog_fini(struct gt_catalog *catalog);
 
-/* The file that process pid has mapped there. GT_ENOENT: it cannot be opened (deleted).
- * file->object NULL: no object. */
+/* *file: the file that process pid has mapped there, opened at the first call. It belongs to the catalog.
+ * file->object NULL: it is no object for this machine. GT_ENOENT: it cannot be opened (deleted); GT_ENOMEM. */
 int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *map,
 		    struct gt_catalog_file **file, struct gt_message *message);
 
-/* The plan of function `index`; planned at the first call. */
+/* *entry: the plan of function `index`, made at the first call. Errors as of gt_plan_function(). */
 int gt_catalog_plan(struct gt_catalog_file *file, uint32_t index,
 		    const struct gt_plan_entry **entry, struct gt_message *message);
 
-/* Its hooks; looked for at the first call. Returns their number, 0 on errors. */
+/* Looks for the file's hooks at the first call (file->hooks). Returns their number, 0 on errors. */
 int gt_catalog_hooks(struct gt_catalog_file *file);
 
-/* Adds a probe to the file; the caller keeps *probe. NULL: no memory. */
+/* Adds a probe to the file. *probe stays the caller's, and must stay valid. Returns the catalog's entry for it; NULL: no
+ * memory. */
 struct gt_catalog_probe *gt_catalog_add_probe(struct gt_catalog *catalog,
 					      struct gt_catalog_file *file,
 					      const struct gt_probe *probe);
-/* Plans those of its probes that are not planned yet. GT_ENOMEM, GT_EFORMAT. */
+/* Plans those of the file's probes that are not planned yet. GT_ENOMEM, GT_EFORMAT. */
 int gt_catalog_plan_probes(struct gt_catalog_file *file, struct gt_message *message);
-/* What is known of the event of probe `index`; its strings are the file's. */
+/* Fills in *event for probe `index`; its strings are the file's. */
 void gt_catalog_describe_event(const struct gt_catalog_file *file, uint32_t index,
 			       struct gt_event_format *event);
-/* Of event `number` of any file: 0 or GT_ENOENT. */
+/* The same for event `number` of any file. GT_ENOENT: there is none. */
 int gt_catalog_event(const struct gt_catalog *catalog, uint32_t number,
 		     struct gt_event_format *event);
 
 /* Takes `count` consecutive numbers; 0 = there are no more. */
 uint32_t gt_catalog_take_numbers(struct gt_catalog *catalog, uint32_t count);
 
-/* Blocks come in rising order of their numbers within a region, not over all: kept sorted. */
+/* Adds a copy of a block; they are kept sorted by number. GT_ENOMEM. */
 int gt_catalog_add_block(struct gt_catalog *catalog, const struct gt_catalog_block *block);
 
-/* 0 or GT_ENOENT. */
+/* Fills in *function for a function number, or for the address of code in process pid; its strings are the catalog's.
+ * GT_ENOENT: there is no such function. */
 int gt_catalog_function(struct gt_catalog *catalog, uint32_t number, struct gt_function *function);
 int gt_catalog_function_at(struct gt_catalog *catalog, pid_t pid, uint64_t address,
 			   struct gt_function *function);

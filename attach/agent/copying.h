@@ -11,11 +11,12 @@
 
 #include "attach/agent/tracee.h"
 
-/* Looks through the new objects: sets tracee->copies, for good. True: it has not been before. */
+/* Looks through the new objects for such a library, and sets tracee->copies, for good. True: it was set by this call. */
 bool gt_copying_find(struct gt_tracee *tracee, const struct gt_selection *selection);
 
-/* Puts all taken slots back, once no function takes one any more. waits: a thread that waits for an
- * answer in the agent, 0 none. Bounded: a thread that stays in our code for longer is let be. */
+/* Call when no stub takes a return slot any more: puts all taken slots back, in stops of the world until no thread
+ * stands where it may take one. waits: a thread that waits in the agent for an answer; 0: none. It gives up after a
+ * number of rounds, with 0 as well. GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
 int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits);
 
 #endif

@@ -27,17 +27,17 @@ struct gt_dynamic {
 };
 
 /*
- * Sets a probe. path: of the file that `definition` means, NULL: it says so itself. The place is looked
- * at in the file itself: GT_ENOENT, GT_EINVAL with *error (at: in `text`); GT_EILSEQ-like ones are
- * GT_EINVAL, too. GT_ENOMEM. *dynamic: what was made; its event is recorded where it is asked for.
+ * Sets a probe. text: its line. path: the file for a place without a path; NULL: none. The place is checked in the file
+ * itself. GT_EINVAL, GT_ENOENT, GT_EEXIST: *error says what is wrong, and where in `text`; GT_ENOMEM, with the message.
+ * *dynamic: the new probe, which belongs to the catalog; its event is recorded where it is asked for.
  */
 int gt_dynamics_add(struct gt_catalog *catalog, const char *text, size_t bytes,
 		    enum gt_probe_kinds kinds, const char *path, struct gt_dynamic **dynamic,
 		    struct gt_probe_error *error, struct gt_message *message);
-/* It is not recorded any more. What has its number keeps its name. */
+/* Removes a probe: it is not recorded any more. It stays in the catalog, since records may have its number. */
 void gt_dynamics_remove(struct gt_catalog *catalog, struct gt_dynamic *dynamic);
 
-/* A file has come: those that are set for it become its probes. GT_ENOMEM. */
+/* Call when a file was opened: adds the dynamic probes that are set for it to the file's. GT_ENOMEM. */
 int gt_dynamics_opened(struct gt_catalog *catalog, struct gt_catalog_file *file);
 void gt_dynamics_fini(struct gt_catalog *catalog);
 

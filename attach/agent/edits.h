@@ -59,10 +59,11 @@ struct gt_displaced *gt_edits_displace(struct gt_edits *edits);
 void gt_edits_clear(struct gt_edits *edits);
 void gt_edits_fini(struct gt_edits *edits);
 
-/* Refuses all that lies in [start, end), and moves no thread out of there. Before they are sorted. */
+/* Drops what lies in [start, end): its edits are refused, and no thread is moved out of there. Call it before
+ * gt_edits_sort_displaced(). */
 void gt_edits_drop(struct gt_edits *edits, uint64_t start, uint64_t end);
 
-/* Before threads are moved. */
+/* Sorts edits->displaced by address. Call it before threads are moved. */
 void gt_edits_sort_displaced(struct gt_edits *edits);
 /* The entry whose bytes hold `address` (not at their first byte), NULL = none. */
 const struct gt_displaced *gt_edits_displaced(const struct gt_edits *edits, uint64_t address);

@@ -11,8 +11,8 @@
 
 #include "attach/agent/tracee.h"
 
-/* Makes every function of the object what the selection says. running: other threads may be inside
- * them: what is displaced is noted in the edits. */
+/* Prepares the edits by which every function of the object becomes what the selection says. running: other threads may be
+ * inside them, so replaced instructions are noted in tracee->edits (gt_displaced). */
 int gt_patch_functions(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		       const struct gt_selection *selection, bool running,
 		       struct gt_message *message);
@@ -22,10 +22,10 @@ int gt_patch_named(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		   const struct gt_selection *selection, const char *const *words, size_t count,
 		   struct gt_message *message);
 
-/* Plans what gt_patch_functions will need. GT_ENOMEM. */
+/* Plans the functions that gt_patch_functions() will patch, so that it takes less time. GT_ENOMEM. */
 int gt_patch_plan(struct gt_tracee_object *object, const struct gt_selection *selection);
 
-/* Hooks what the agent wants to see in this object. */
+/* Prepares the edits of the agent's hooks in this object (attach/plan/hooks.c). */
 int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bool running,
 		   struct gt_message *message);
 
@@ -33,8 +33,8 @@ int gt_patch_hooks(struct gt_tracee *tracee, struct gt_tracee_object *object, bo
 bool gt_patch_is_entry_only(const struct gt_tracee *tracee, const struct gt_tracee_object *object,
 			    const struct gt_plan_entry *entry);
 
-/* The place in the function's own code of an instruction that stands at `address` in its moved
- * code; 0: none does. */
+/* The address of the instruction in the program's own code of which a copy stands at `address` in moved code; 0: there
+ * is none. */
 uint64_t gt_patch_old_place(const struct gt_tracee *tracee, uint64_t address);
 
 #endif

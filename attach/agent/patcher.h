@@ -42,34 +42,36 @@ struct gt_change {
 	uint8_t after[8]; /* … and what shall be */
 };
 
-/* The patching of one object; NULL: no memory. Given to gt_patcher_finish(). */
+/* Begins the patching of one object; gt_patcher_finish() frees it. NULL: no memory, with the message. */
 struct gt_patcher *gt_patcher_start(struct gt_tracee *tracee, struct gt_tracee_object *object,
 				    bool running, struct gt_message *message);
-/* Writes what was prepared, if there was no error so far; the edits are for gt_edits_apply(). */
+/* Writes stubs, moved code and journal, if `error` is 0, and frees the patcher. The edits are left for gt_edits_apply().
+ * Returns `error`, or the error of writing, with the message. */
 int gt_patcher_finish(struct gt_patcher *patcher, int error, struct gt_message *message);
 
-/* The code at `address` is `expected`. */
+/* Whether the process has these bytes at `address`. */
 bool gt_patcher_finds(struct gt_patcher *patcher, uint64_t address, const uint8_t *expected,
 		      size_t size);
-/* The same of all patches elsewhere that come with the entry's. */
+/* The same for all patches elsewhere that belong to the entry. */
 bool gt_patcher_finds_extras(struct gt_patcher *patcher, const struct gt_plan_entry *entry);
-/* What unwinders are told of 16 bytes of moved code. */
+/* Writes what unwinders find for the 16 bytes at `moved`: which instruction each of them stands for, base + at[i]. */
 int gt_patcher_put_places(struct gt_patcher *patcher, uint64_t moved, uint64_t base,
 			  const uint8_t at[GRAFTRACE_PLACES_BYTES]);
-/* Makes moved code once, at *at (0 = not yet), and tells in *map where each instruction went. GT_ENOSPC,
- * GT_ENOTSUP. */
+/* Makes the entry's moved code, at *at (0: takes room for it), and fills in *map with where each instruction went.
+ * GT_ENOSPC, GT_ENOTSUP. */
 int gt_patcher_move(struct gt_patcher *patcher, const struct gt_plan_entry *entry, uint64_t *at,
 		    struct gt_plan_map *map);
-/* Threads that stand in what is replaced are led elsewhere. map NULL: to the body. */
+/* Notes that threads in the replaced instructions are moved: to the same instruction of the moved code (map), or to
+ * `body` (map NULL). No effect if the process does not run. */
 int gt_patcher_displace(struct gt_patcher *patcher, const struct gt_plan_entry *entry,
 			uint64_t body, const struct gt_plan_map *map);
-/* Room for `count` appended entries of the journal: *first is the index of the first, plus one; it
- * stays. */
+/* Takes `count` further entries of the journal. *first: the index of the first one + 1; if it is not 0 already, nothing
+ * is done. GT_ENOSPC. */
 int gt_patcher_reserve(struct gt_patcher *patcher, uint32_t *first, uint32_t count);
 /* Notes the change in the journal, and adds all of its edits or none. jump: the bytes that the journal
  * says are there while it is on. */
 int gt_patcher_change(struct gt_patcher *patcher, struct gt_change *change, const uint8_t *jump);
-/* Errors that concern this one place only. */
+/* Whether the error concerns one place only, so that the next one can be patched. */
 bool gt_patcher_may_go_on(int error);
 
 #endif

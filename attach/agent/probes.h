@@ -16,7 +16,7 @@ bool gt_events_match(char *const *words, const char *system, const char *name);
 /* Whether one of the file's probes is asked for. */
 bool gt_probes_wanted(const struct gt_catalog_file *file, const struct gt_selection *selection);
 
-/* Whether one of them is a return probe. */
+/* Whether one of the file's probes that are asked for is a return probe. */
 bool gt_probes_want_returns(const struct gt_catalog_file *file,
 			    const struct gt_selection *selection);
 
@@ -24,7 +24,7 @@ bool gt_probes_want_returns(const struct gt_catalog_file *file,
 int gt_probes_plan(struct gt_tracee_object *object, const struct gt_selection *selection,
 		   struct gt_message *message);
 
-/* Tells the sink (or NULL) of the events of the object's file, once. Its error. */
+/* Gives the sink (NULL: does nothing) the events of the object's file that it does not know. Returns its error. */
 int gt_probes_tell(const struct gt_tracee_object *object, const struct gt_sink *sink);
 
 /* Prepares the object's edits. */
@@ -35,31 +35,33 @@ int gt_probes_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 bool gt_probes_need_traps(const struct gt_tracee_object *object,
 			  const struct gt_selection *selection);
 
-/* The edits were applied: semaphores are counted up where somebody listens now, and down again. */
+/* Call when the edits were applied: increments the semaphores of probes that are recorded now, and decrements those of
+ * probes that are not any more. */
 void gt_probes_settle(struct gt_tracee *tracee);
-/* Counts down those that were counted up: the process is left. */
+/* Call when the process is left: decrements all semaphores that were incremented. */
 void gt_probes_leave(struct gt_tracee *tracee);
 
 /* Whether the probe records; foreign: the code at its place is not the file's. */
 bool gt_probes_is_on(const struct gt_tracee_object *object, uint32_t index, bool *foreign);
 
-/* The object was loaded again: nothing of it is patched. */
+/* Call when the object was loaded again: notes that nothing of it is patched. */
 void gt_probes_come_back(struct gt_tracee_object *object);
 
-/* What the stub of that function goes on in, where a site is at its entry; 0: there is none. And whether a
- * probe is on there. */
+/* entry_stub: the address of the stub of the probes at the function's entry; 0: there are none. have_entry: whether one
+ * of them is on. */
 uint64_t gt_probes_entry_stub(const struct gt_tracee_object *object, uint32_t function);
 bool gt_probes_have_entry(const struct gt_tracee_object *object, uint32_t function);
 
 /* Whether the function has a site of returns, and whether a probe is on there. */
 bool gt_probes_has_return(const struct gt_tracee_object *object, uint32_t function);
 bool gt_probes_have_return(const struct gt_tracee_object *object, uint32_t function);
-/* Where that function's stub is to go when its body has returned. *leave: where it would go without the probes
- * (0: to the hot text's exit), then where with them. GT_ENOMEM, GT_ENOTSUP. */
+/* Puts the function's return probes between its body and what comes next. *leave: the address to which its stub would
+ * jump when the body has returned (0: the exit in the hot text); it becomes that of the probes' stub, which jumps to the
+ * old one. The function must have a site of returns. GT_ENOMEM, GT_ENOTSUP. */
 struct gt_patcher;
 int gt_probes_lead_return(struct gt_patcher *patcher, uint32_t function, uint64_t *leave);
 
-/* Where the instruction stood that was moved there, 0: it is no probe's. */
+/* The address of the program's instruction of which a probe's copy stands at `address`; 0: there is none. */
 uint64_t gt_probes_old_place(const struct gt_tracee_object *object, uint64_t address);
 
 #endif

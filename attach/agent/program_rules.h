@@ -16,7 +16,7 @@ struct gt_rules_of_program {
 	struct gt_catalog *catalog;
 };
 
-/* All three stay. */
+/* Fills in *of. arena: the first one of the session. The three pointers must stay valid as long as it. */
 void gt_rules_of_program_init(struct gt_rules_of_program *of, struct gt_arena *arena,
 			      const struct gt_clock *clock, struct gt_catalog *catalog);
 

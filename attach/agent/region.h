@@ -47,16 +47,16 @@ int gt_region_place(const struct gt_maps *maps, uint64_t low, uint64_t high, uin
 /* Whether all of [low, high) is within reach. */
 bool gt_region_reaches(const struct gt_region *region, uint64_t low, uint64_t high);
 
-/* Lays out; the mapping is the caller's. */
+/* Fills in *region: the layout of a mapping at `start`, which the caller makes. */
 void gt_region_init(struct gt_region *region, uint64_t start, uint64_t bytes, uint32_t stub_room,
 		    uint32_t first_number);
 
-/* Page 0. image: where the agent's image lies. */
+/* Fills in page 0 of the region. image: the address of the agent's image in the process. */
 void gt_region_header(const struct gt_region *region, const struct graftrace_agent_image *header,
 		      uint64_t image, struct graftrace_region *page);
 
-/* What unwinders find. image: the agent's, `size` bytes of it. GT_EFORMAT: not what header says;
- * GT_ENOSPC: the hot text has more unwind data than there is room for. */
+/* Fills in the region's unwind data. image: the bytes of the agent's image, `size` of them. GT_EFORMAT: they are not what
+ * the header says; GT_ENOSPC: the hot text has more unwind data than there is room for. */
 int gt_region_unwind(const struct gt_region *region, const struct graftrace_agent_image *header,
 		     const uint8_t *image, size_t size, struct graftrace_region_unwind *unwind);
 
@@ -77,20 +77,20 @@ int gt_region_hook_stub(const struct gt_region *region, const struct graftrace_a
 int gt_region_probe_stub(const struct gt_region *region, const struct graftrace_agent_image *header,
 			 uint64_t at, uint64_t body, uint8_t out[GRAFTRACE_STUB_BYTES]);
 
-/* The stub before a call's entry, or before its return, that records its values; offsets in the hot text
- * of what does it, and of what comes then. */
+/* Makes the stub that records a call's values before its entry or its return. recorder, target: offsets in the hot text
+ * of what it calls, and of where it goes then. GT_ENOTSUP: out of reach. */
 int gt_region_values_stub(const struct gt_region *region, uint64_t at, uint32_t recorder,
 			  uint32_t target, uint8_t out[GRAFTRACE_STUB_BYTES]);
 
-/* A function's stub calls `call` in the place of its entry, and jumps to `jump` in that of its exit; 0: it
- * does as it did. GT_ENOTSUP: out of reach. */
+/* Changes the bytes of the function's stub at `stub`: it calls `call` in place of its entry, and jumps to `jump` in place
+ * of its exit; 0: that one stays. GT_ENOTSUP: out of reach. */
 int gt_region_lead_stub(uint64_t stub, uint64_t call, uint64_t jump,
 			uint8_t bytes[GRAFTRACE_STUB_BYTES]);
 
 /* Takes room among the moved code; 0 = full. alignment: a power of two. */
 uint64_t gt_region_alloc(struct gt_region *region, uint64_t bytes, uint64_t alignment);
 
-/* Where the word of the moved code's table stands that tells of 16 bytes from `moved` on. */
+/* The address of the word in the moved code's table for the 16 bytes from `moved` on. */
 uint64_t gt_region_places(const struct gt_region *region, uint64_t moved);
 
 /* That word: byte i stands for base + at[i] (GRAFTRACE_PLACES_PUSHED may be set in it). Where that

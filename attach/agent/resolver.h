@@ -10,17 +10,17 @@
 #include "attach/process/threads.h"
 #include "attach/agent/tracee.h"
 
-/* Sets it, before the object's first function is patched; object->entry_only: it cannot be (there
- * is another), so its returns must not be touched. GT_EIO, GT_EGONE. */
+/* Sets it; call before the object's first function is patched. Sets object->entry_only if the program has one of its own
+ * or it cannot be set: then no return of the object may be taken. GT_EIO, GT_EGONE. */
 int gt_resolver_set(struct gt_tracee *tracee, struct gt_tracee_object *object);
 
-/* Detaching, the world stopped. Whether a thread is about to call the agent's, or seems to be in
- * the middle of a walk that was told of a place in the mirror. */
+/* While detaching, with the world stopped: whether a thread is about to call the agent's function, or seems to be within
+ * a walk that holds a place in the mirror. */
 bool gt_resolver_in_use(const struct gt_process *process,
 			const struct graftrace_agent_image *header, uint64_t image,
 			const struct graftrace_agent_state *state,
 			const struct gt_stopped_threads *threads);
-/* Takes it out, when nobody is in it. */
+/* Removes it; no thread may be in it. GT_EIO, GT_EGONE. */
 int gt_resolver_reset(const struct gt_process *process, const struct graftrace_agent_image *header,
 		      uint64_t image, const struct graftrace_agent_state *state);
 

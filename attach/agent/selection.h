@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is to be traced: what those who trace ask for, by names, and whether a function is among it.
+ * The selection of what is traced: what the askers (the top and the instances) ask for by names, and whether that
+ * includes a function. Read under the session's lock.
  */
 #ifndef GT_ATTACH_SELECTION_H
 #define GT_ATTACH_SELECTION_H
@@ -12,7 +13,7 @@
 #include "attach/agent/triggers.h"
 #include "core/trace/settings.h"
 
-/* What one of those who trace asks for. */
+/* What one asker asks for. */
 struct gt_asked {
 	const struct gt_trace_settings *settings;
 	bool off;  /* nothing: tracer nop and no profiler */
@@ -43,20 +44,21 @@ struct gt_selection {
 	bool stacks; /* the function tracer writes stack traces: all functions are patched */
 };
 
-/* Globs, once: does one of those who ask, or any of them, name this function? file: whose it is;
- * NULL: words with :mod: name none. */
+/* Whether this asker, or any of them, asks for the function with these names (plain: as the linker has it; shown: as it
+ * is printed). file: the function's; NULL: words with :mod: match nothing. */
 bool gt_asked_wants(const struct gt_asked *asked, const struct gt_catalog_file *file,
 		    const char *plain, const char *shown);
 bool gt_selection_wants(const struct gt_selection *selection, const struct gt_catalog_file *file,
 			const char *plain, const char *shown);
+/* Whether set_graph_function of any asker names it; whether set_graph_notrace does. */
 bool gt_selection_is_root(const struct gt_selection *selection, const char *plain,
 			  const char *shown);
 
 bool gt_selection_is_notrace(const struct gt_selection *selection, const char *plain,
 			     const char *shown);
 
-/* Whether function `index` is one for this selection, as far as can be told before it is planned,
- * and then. */
+/* Whether the selection may have function `index`, whatever its name: takes, as far as is known before it is planned;
+ * takes_entry, by its plan. */
 bool gt_selection_takes(const struct gt_selection *selection, const struct gt_catalog_file *file,
 			uint32_t index);
 bool gt_selection_takes_entry(const struct gt_selection *selection,

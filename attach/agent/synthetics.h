@@ -15,12 +15,13 @@ struct gt_synthetic_event {
 	bool told; /* the sink knows it */
 };
 
-/* GT_EINVAL, GT_EEXIST with *error; GT_ENOMEM. */
+/* Defines the event of a line. GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; GT_ENOMEM: no memory, or there
+ * are too many. */
 int gt_synthetics_add(struct gt_catalog *catalog, const char *text, size_t bytes,
 		      struct gt_probe_error *error, struct gt_message *message);
-/* NULL: there is none. */
+/* The event of that name which is not removed; NULL: there is none. */
 struct gt_synthetic_event *gt_synthetics_find(const struct gt_catalog *catalog, const char *name);
-/* Of event `number`, removed or not: 0 or GT_ENOENT. */
+/* Fills in *event for event `number`, removed or not. GT_ENOENT: there is none. */
 int gt_synthetics_event(const struct gt_catalog *catalog, uint32_t number,
 			struct gt_event_format *event);
 void gt_synthetics_fini(struct gt_catalog *catalog);

@@ -46,25 +46,25 @@ struct gt_syscall_data {
 /* At most so many are recorded. */
 #define GT_SYSCALL_BYTES_MOST 64
 
-/* NULL: nothing is looked at. */
+/* The bytes that are recorded of the call's arguments; NULL: none. */
 const struct gt_syscall_data *gt_syscall_data_of(const struct gt_syscall *call);
 
 /* Events: two a call of the table, before and behind it, and two of all calls last. */
 uint32_t gt_syscall_event_count(void);
-/* Which call event `index` is of; NULL: of all. */
+/* The call to which event `index` belongs; NULL: to all calls. */
 const struct gt_syscall *gt_syscall_of_event(uint32_t index);
 static inline bool gt_syscall_event_is_exit(uint32_t index)
 {
 	return index & 1;
 }
 
-/* Its system and name. */
+/* Returns the name of event `index`, and *system: its system; both constant. */
 const char *gt_syscall_event_name(uint32_t index, const char **system);
 
 /* The numbers of their events in records: the first one's; index 0 … count - 1 follow. Taken at the
  * first call. */
 uint32_t gt_syscall_events_first(struct gt_catalog *catalog);
-/* Of event `index`; its strings are constant. */
+/* Fills in *event for event `index`; its strings are constant. */
 void gt_syscall_event_describe(const struct gt_catalog *catalog, uint32_t index,
 			       struct gt_event_format *event);
 

@@ -32,13 +32,14 @@ int gt_syscalls_patch(struct gt_tracee *tracee, struct gt_tracee_object *object,
 		      const struct gt_selection *selection, bool running,
 		      struct gt_message *message);
 
-/* Of the object: how many places are patched, and how many are left alone. */
+/* How many places of the object are patched, and how many are left alone. */
 void gt_syscalls_count(const struct gt_tracee_object *object, uint32_t *patched, uint32_t *left);
 
-/* The object was loaded again: nothing of it is patched. */
+/* Call when the object was loaded again: notes that nothing of it is patched. */
 void gt_syscalls_come_back(struct gt_tracee_object *object);
 
-/* Where the instruction stood that was moved there, 0: it is none of a call's place. */
+/* The address of the program's instruction of which a copy of a system call's place stands at `address`; 0: there is
+ * none. */
 uint64_t gt_syscalls_old_place(const struct gt_tracee_object *object, uint64_t address);
 
 #endif

@@ -90,10 +90,11 @@ struct gt_session_options {
 
 /* Starts the program, or attaches to the processes, and puts the agent in; it runs when this
  * returns. The options are copied, but for the sink, which must outlive the session. GT_EINVAL: an option
- * is wrong, or a filter or trigger of an event does not fit (it is looked at last); GT_ENOENT: no such
+ * is wrong, or a filter or trigger of an event does not fit (that is checked last); GT_ENOENT: no such
  * program, or no histogram that is to be continued or cleared; GT_ECANTRUN: it cannot be executed; GT_EEXIST:
- * a probe, a synthetic event or a trigger is set twice; GT_ENOTSUP: cannot be traced (the message says why and what to do); GT_EBUSY: of
- * gt_session_set_profile(); GT_EPERM, GT_EIO, GT_ENOSPC, GT_ENOMEM; an error of the sink. Attaching also:
+ * a probe, a synthetic event or a trigger is set twice; GT_ENOTSUP: it cannot be traced (the message says why
+ * and what to do); GT_EBUSY: as of gt_session_set_profile(); GT_EPERM, GT_EIO, GT_ENOSPC, GT_ENOMEM; an error of
+ * the sink. *session is not set then. Attaching also:
  * GT_EGONE: there is no such process, or it has ended; GT_EBUSY: it cannot be stopped, or another
  * graftrace records it. After an error processes that ran are as before, and a program that was to be
  * started is killed. */
