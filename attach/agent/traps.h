@@ -23,8 +23,9 @@ int gt_traps_note(struct gt_tracee *tracee, uint64_t address, uint64_t stub);
 bool gt_traps_is_on_its_way(const struct gt_process *process,
 			    const struct graftrace_agent_state *state, pid_t tid);
 
-/* Detaching, the world stopped, code and hooks out: first what threads believe to have blocked is
- * blocked; then, with one of them, the program's actions come back. */
+/* While detaching, with the world stopped, and code and hooks as they were: first leave_threads blocks SIGTRAP in the
+ * threads that believe that they have it blocked; then leave, with one of the threads, gives SIGTRAP the program's own
+ * action. Errors as of gt_remote_call(). */
 void gt_traps_leave_threads(const struct gt_process *process,
 			    const struct graftrace_agent_state *state,
 			    const struct gt_stopped_threads *threads);

@@ -30,14 +30,14 @@ void gt_triggers_init(struct gt_triggers *triggers, struct gt_arena *arena,
 		      const struct gt_clock *clock);
 void gt_triggers_fini(struct gt_triggers *triggers);
 
-/* A rule, or the same one with another skip and count, which then start anew. GT_ENOMEM,
- * GT_ENOSPC: too many rules. Patching gives it its functions. */
+/* Adds a rule (the glob is copied), or sets skip and count of the same one, which start anew. Functions get their slots
+ * when they are patched next. GT_ENOMEM; GT_ENOSPC: there are too many rules. */
 int gt_triggers_add(struct gt_triggers *triggers, const struct gt_trigger *trigger,
 		    struct gt_message *message);
-/* GT_ENOENT: there is none with that glob, action and longer_than_ns. */
+/* Removes the rule with that glob, action and longer_than_ns. GT_ENOENT: there is none. */
 int gt_triggers_remove(struct gt_triggers *triggers, const struct gt_trigger *trigger);
-/* The index-th rule, counted down: see gt_session_trigger_get(). Its glob is the rule's own, valid until
- * that is removed. GT_ENOENT behind the last. */
+/* The index-th rule, with the hits that are left: see gt_session_trigger_get(). Its glob is the rule's own, valid until
+ * that is removed. GT_ENOENT after the last. */
 int gt_triggers_get(const struct gt_triggers *triggers, uint32_t index, struct gt_trigger *trigger,
 		    bool *spent);
 

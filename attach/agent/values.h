@@ -36,23 +36,26 @@ void gt_values_free(struct gt_values *values);
 uint8_t gt_values_role(const struct gt_values *values, struct gt_catalog_file *file, uint32_t index,
 		       const char *plain, const char *shown);
 
-/* Makes the stubs. *call, *jump: where the function's stub is to call instead of its entry and to jump
- * instead of its exit; 0: as it does. entry: offset of its entry in the hot text. */
+/* Makes the stubs for the values of function `index` that `role` names. *call, *jump: the addresses that the function's
+ * own stub has to call instead of its entry, and to jump to instead of its exit; 0: that one stays. entry: offset of its
+ * entry in the hot text. Errors as in patcher.h. */
 int gt_values_put(struct gt_patcher *patcher, uint32_t index, const struct gt_plan_entry *plan,
 		  uint16_t role, uint32_t entry, uint64_t *call, uint64_t *jump);
 
-/* Tells the agent which of the object's memory stays, if nothing can unload it. */
+/* Tells the agent of the object's read-only memory, if nothing can unload the object. */
 int gt_values_tell_constants(struct gt_tracee *tracee, const struct gt_tracee_object *object);
 
-/* Of functions whose values are recorded the sink is told once what they are. */
+/* Gives the sink (NULL: does nothing), once, the descriptions of the values that are recorded of functions. Returns its
+ * error. */
 int gt_values_tell(const struct gt_tracee *tracee, struct gt_tracee_object *object,
 		   const struct gt_sink *sink);
 
-/* What is known of the values of function `index`; number: GRAFTRACE_VALUES | …. GT_ENOENT. */
+/* Fills in *format with the description of the values of function `index`; number: GRAFTRACE_VALUES | …. GT_ENOENT:
+ * they are not known. */
 int gt_values_describe(const struct gt_catalog_file *file, uint32_t index, uint32_t number,
 		       struct gt_event_format *format);
 
-/* Room in a region for one function's. */
+/* Bytes of a region that the stubs of one function take at most. */
 #define GT_VALUES_EACH 640u
 
 /* What a file remembers of it. */

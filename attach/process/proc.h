@@ -27,10 +27,10 @@ DIR *gt_proc_numbers(pid_t pid);
 /* The next of them; 0: no more. Those that come or go meanwhile may be among them or not. */
 pid_t gt_proc_next(DIR *numbers);
 
-/* Threads of the kernel have none, nor has a thread that has ended: its number stands on where it was the first one of
- * a process. */
+/* Whether the thread has memory. Threads of the kernel have none, nor has a thread that has ended (which stays listed if
+ * it was the first one of its process). */
 bool gt_proc_has_memory(pid_t tid);
-/* A thread of the process by which its memory is told of: the first one, unless that has ended. */
+/* A thread of the process for whose number /proc shows the memory: the first one, unless that has ended. */
 pid_t gt_proc_with_memory(pid_t pid);
 
 /* The process number that was given out last; 0: unknown. */

@@ -82,14 +82,14 @@ int gt_process_start(struct gt_process *process, char *const argv[], struct gt_m
  * capabilities), but not while we trace it: then *why says so, by this name of the file. */
 bool gt_process_loses_rights(pid_t pid, const char *path, const char *name, struct gt_message *why);
 
-/* A process that runs already. GT_EGONE: there is none; GT_EPERM. */
+/* Opens a process that runs already; gt_process_close() closes it. GT_EGONE: there is none; GT_EPERM. */
 int gt_process_open(struct gt_process *process, pid_t pid, struct gt_message *message);
 /* Whether the process lives, but as another program than when its memory was opened. */
 bool gt_process_has_executed(const struct gt_process *process);
 
-/* Only one graftrace at a time puts something into a process, or takes it out. Waits so long for
- * the others. Who may not trace the process cannot hold the lock; the end of its holder frees it.
- * -1: not got, or no such process: whoever goes on then finds out what there is. */
+/* Takes the lock by which one graftrace at a time puts something into a process, or takes it out; waits limit_ms for
+ * others. Only processes that may trace it can hold the lock, and the end of the holder frees it. Returns the lock for
+ * gt_process_unlock(), or -1: it was not got, or there is no such process; the caller may go on without it. */
 int gt_process_lock(pid_t pid, int limit_ms);
 void gt_process_unlock(int lock);
 
@@ -110,7 +110,7 @@ int gt_process_write(const struct gt_process *process, uint64_t address, const v
 int gt_process_read_string(const struct gt_process *process, uint64_t address, char *text,
 			   size_t size);
 
-/* Of the process as it is now; gt_maps_free frees. */
+/* Reads the mappings of the process as they are now; gt_maps_free frees them. GT_EGONE, GT_EPERM, GT_EIO, GT_ENOMEM. */
 int gt_process_maps(pid_t pid, struct gt_maps *maps, struct gt_message *message);
 void gt_maps_free(struct gt_maps *maps);
 /* The mapping that address lies in, NULL = none. */
@@ -122,10 +122,10 @@ uint64_t gt_process_auxv(pid_t pid, uint64_t type);
 /* When it was started: clock ticks since the system's start (proc(5)); 0 = it has ended. */
 uint64_t gt_process_start_time(pid_t pid);
 
-/* The process has ended (or is a zombie with no thread left). */
+/* Whether the process has ended (or is a zombie with no thread left). */
 bool gt_process_ended(const struct gt_process *process);
-/* It has ended, or is about to: its memory is given back already, its end is not yet to be waited
- * for. To be asked after something failed. */
+/* Whether it has ended, or is about to: its memory is gone already, although its end cannot be waited for yet. Ask it
+ * after something failed. */
 bool gt_process_is_ending(const struct gt_process *process);
 
 #endif

@@ -29,8 +29,8 @@ int gt_thread_stop(pid_t tid, int options, struct gt_message *message);
 /* No thread of the process runs its code any more: each is gone, a zombie, or on its way there. */
 bool gt_threads_are_dead(pid_t pid);
 
-/* waitpid(tid, status, __WALL | flags), but for the end of a child of this process: it is told (as
- * an exit) and stays to be waited for. */
+/* waitpid(tid, status, __WALL | flags), except for the end of a child of this process: that is returned (as an exit), and
+ * can still be waited for. */
 pid_t gt_thread_wait(pid_t tid, int *status, int flags);
 
 /* The same for as long as the thread runs: 0, or GT_EGONE. (waitpid(2) never comes back from a
@@ -41,7 +41,7 @@ int gt_thread_wait_long(pid_t tid, int *status);
 /* Lets it go. GT_EAGAIN: it is not stopped yet (see GT_EBUSY); GT_EGONE. */
 int gt_thread_detach(pid_t tid);
 
-/* From the exec event to the exit of the exec call. */
+/* Takes a thread that stands at the exec event to the exit of its exec call. GT_EGONE, GT_EIO. */
 int gt_thread_finish_exec(pid_t tid, struct gt_message *message);
 
 /* Waits for the stop that PTRACE_INTERRUPT has asked for. */
@@ -50,7 +50,7 @@ int gt_thread_reach_stop(pid_t tid, struct gt_message *message);
 int gt_thread_registers(pid_t tid, struct user_regs_struct *registers);
 int gt_thread_set_registers(pid_t tid, const struct user_regs_struct *registers);
 
-/* At an interrupt stop within a system call that will be restarted. */
+/* Whether these registers, of a thread at an interrupt stop, are those within a system call that will be restarted. */
 bool gt_thread_restarts(const struct user_regs_struct *registers);
 
 /* A thread of the process that sleeps in a system call, if there is one: best for gt_remote_begin,

@@ -75,7 +75,8 @@ void gt_off_cpu_collect(struct gt_off_cpu_watch *off, bool end);
  * before are forgotten, and switches stay to be read. */
 void gt_off_cpu_stop(struct gt_off_cpu_watch *off);
 
-/* Somebody asks for times from now on (gt_switches.in_order_only). */
+/* Call before the first question for times off the CPU: makes them of the switches that are kept, and of all later ones
+ * (gt_switches.in_order_only). */
 void gt_off_cpu_find_times(struct gt_off_cpu_watch *off);
 
 /* As the target's operations; what is asked for is collected first. find: GT_ENOTSUP if nothing was
@@ -94,7 +95,7 @@ int gt_off_cpu_creator(struct gt_off_cpu_watch *off, uint32_t tid, struct gt_off
  * without the lock: one thread for a cursor. The sink's error: the cursor is behind what it did not take. */
 int gt_off_cpu_give(struct gt_off_cpu_watch *off, const struct gt_sink *sink, uint64_t *cursor);
 
-/* All up to number `given` are in the file (gt_switches_forget). */
+/* Tells that all switches up to number `given` are in the file (gt_switches_forget). */
 void gt_off_cpu_forget(struct gt_off_cpu_watch *off, uint64_t given);
 
 #endif
