@@ -54,8 +54,9 @@ struct recording {
 	pthread_mutex_t live_lock; /* guards the making of `live` */
 	struct gt_door *door;
 	struct gt_record_options options;
-	uint32_t untraced_told; /* gt_session_untraced() */
-	char *program;		/* path of its file */
+	uint32_t untraced_told;	  /* gt_session_untraced() */
+	char *program;		  /* path of its file */
+	enum gt_record_poor poor; /* why the calls of its libraries are recorded too */
 	struct gt_file_writer *writer;
 	struct gt_thread_names *thread_names; /* NULL: no memory */
 	struct gt_kernel_tracer *kernel;      /* NULL: Linux is not recorded */
@@ -705,6 +706,9 @@ static int record(struct recording *recording)
 		drop_file(recording);
 		return code;
 	}
+	if (!is_attached(recording))
+		recording->poor =
+			gt_record_choose_libcalls(&recording->options, recording->program);
 	code = start_session(recording);
 	if (code != 0)
 		return code;
@@ -732,7 +736,9 @@ static int record(struct recording *recording)
 	gt_record_report_events(recording->session, &recording->options);
 	if (!recording->failed &&
 	    !is_ring(&recording->options)) /* a ring's are counted at the end */
-		gt_record_report_poor(&names, &totals, &recording->options, recording->program);
+		gt_record_report_poor(&names, &totals, &recording->options, recording->poor,
+				      recording->program);
+	gt_record_report_libcalls(recording->poor, recording->program);
 	finish_file(recording, &totals);
 	if (recording->live != NULL && recording->options.linger)
 		linger(&recording->options, recording->server);

@@ -70,7 +70,10 @@ static const char help[] =
 	"      --threshold TIME      only calls that took longer: 10us, 1.5ms\n"
 	"      --libs                also the system's libraries\n"
 	"      --lib GLOB            also system libraries whose name matches; may be repeated\n"
-	"      --libcall             also calls across the linkage table, as puts@plt\n"
+	"      --libcall             also calls of libraries across the linkage table, as\n"
+	"                            puts@plt: the default for a program that is stripped,\n"
+	"                            or has few functions, if no functions are chosen\n"
+	"      --no-libcall          not these\n"
 	"      --no-demangle         functions by the names that the linker knows\n"
 	"      --breakpoints         also functions too short for a jump, by a trap (int3): slow\n"
 	"      --uprobe-safe         only functions that begin with endbr64: see UPROBES\n"
@@ -127,6 +130,7 @@ enum {
 	OPTION_STOP_WHEN,
 	OPTION_SWITCH_EVENTS,
 	OPTION_NO_SWITCH_EVENTS,
+	OPTION_NO_LIBCALL,
 	OPTION_CHILDREN,
 	OPTION_KERNEL,
 	OPTION_KERNEL_EVENT,
@@ -148,6 +152,7 @@ static const struct option options_known[] = {
 	{ "stop-when", required_argument, NULL, OPTION_STOP_WHEN },
 	{ "switch-events", no_argument, NULL, OPTION_SWITCH_EVENTS },
 	{ "no-switch-events", no_argument, NULL, OPTION_NO_SWITCH_EVENTS },
+	{ "no-libcall", no_argument, NULL, OPTION_NO_LIBCALL },
 	{ "kernel", optional_argument, NULL, OPTION_KERNEL },
 	{ "kernel-event", required_argument, NULL, OPTION_KERNEL_EVENT },
 	{ "all-tasks", no_argument, NULL, 'a' },
@@ -296,6 +301,10 @@ static int take(int option, struct gt_record_options *options, struct gt_message
 	case OPTION_SWITCH_EVENTS:
 	case OPTION_NO_SWITCH_EVENTS:
 		options->no_switches = option == OPTION_NO_SWITCH_EVENTS;
+		break;
+	case OPTION_NO_LIBCALL:
+		options->no_libcalls = true;
+		options->choice.libcalls = false;
 		break;
 	default:
 		if ((option == GT_CHOICE_FILTER && options->event_word_count > 0) ||

@@ -23,6 +23,7 @@ struct gt_record_options {
 	bool linger;
 	uint64_t linger_ns; /* 0 = until Ctrl-C */
 	bool no_switches;
+	bool no_libcalls; /* --no-libcall: also not where a program would show little without them */
 	bool children;
 	bool kernel;	 /* what Linux does is recorded too … */
 	bool kernel_try; /* … if that can be */

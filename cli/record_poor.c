@@ -13,19 +13,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "attach/object/libraries.h"
 #include "attach/object/object.h"
+#include "cli/running.h"
 
 #define FEW_CALLS     1000 /* below, a library may do the work */
+#define FEW_FUNCTIONS 64   /* below, and with libraries of its own kind, a program is thin */
 #define LIBRARIES_MAX 4	   /* names in the message */
+/* A larger program is not opened for it: none that large is the front of a library. */
+#define JUDGED_BYTES_MAX (32 << 20)
 /* A run of dpkg-query takes a tenth of a second. A recording that took less than this does not wait for
  * it at its end: the message names the package by rule. */
 #define ASKED_FROM_NS 1000000000ull
 
 /* ---- names ---- */
+
+/* Is it a call of a library, "puts@plt"? */
+static bool is_linkage(const char *name)
+{
+	const size_t bytes = strlen(name);
+
+	return bytes > 4 && strcmp(name + bytes - 4, "@plt") == 0;
+}
 
 /* Counts functions without a name, which are called "words+0x1234". */
 static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
@@ -34,7 +47,7 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 	const char *plus = strstr(function->name, "+0x");
 
 	(void)number;
-	if (!enabled)
+	if (!enabled || is_linkage(function->name))
 		return 0;
 	names->functions++;
 	if (plus == NULL || plus[3 + strspn(plus + 3, "0123456789abcdef")] != '\0')
@@ -111,7 +124,7 @@ static void find_names(const char *program, uint64_t ns, char *where, size_t byt
 		snprintf(where, bytes, "the names are in Debian's package %s-dbgsym", package);
 	else if (debians && ns < ASKED_FROM_NS)
 		snprintf(where, bytes,
-			 "the names are in another Debian package, its own name with -dbgsym");
+			 "the names are in the -dbgsym package of its Debian package");
 	else
 		snprintf(
 			where, bytes,
@@ -190,6 +203,86 @@ static void report_libraries(const char *program, bool is_nameless)
 				"takes it, --libcall the calls of it\n");
 }
 
+/* ---- what is taken in by itself ---- */
+
+/* Was anything said of which functions are recorded? */
+static bool is_chosen(const struct gt_session_choice *choice)
+{
+	return choice->tracer == GRAFTRACE_TRACER_NOP || choice->filter[0] != NULL ||
+	       choice->notrace[0] != NULL || choice->graph[0] != NULL ||
+	       choice->graph_notrace[0] != NULL || choice->libraries || choice->libcalls ||
+	       choice->library_globs[0] != NULL || choice->threshold_ns || choice->max_graph_depth;
+}
+
+/* Has the program few functions, or few with a name? */
+static enum gt_record_poor judge(struct gt_object *object)
+{
+	uint32_t functions = 0, nameless = 0;
+
+	for (uint32_t i = 0; i < gt_object_function_count(object); i++) {
+		const struct gt_object_function *function = gt_object_function(object, i);
+
+		if (function->flags & (GT_FUNCTION_START | GT_FUNCTION_PLT | GT_FUNCTION_COLD))
+			continue;
+		functions++;
+		nameless += function->name[0] == '\0';
+	}
+	if (nameless * 2 > functions)
+		return GT_POOR_STRIPPED;
+	return functions < FEW_FUNCTIONS ? GT_POOR_THIN : GT_POOR_NOT;
+}
+
+enum gt_record_poor gt_record_choose_libcalls(struct gt_record_options *options,
+					      const char *program)
+{
+	char interpreter[4096], names[256] = "", first[64];
+	enum gt_record_poor poor = GT_POOR_NOT;
+	struct gt_object *object = NULL;
+	struct gt_message message;
+	struct stat file;
+
+	if (options->no_libcalls || is_chosen(&options->choice))
+		return GT_POOR_NOT;
+	if (gt_run_interpreter(program, interpreter, sizeof(interpreter), NULL))
+		program = interpreter;
+	if (stat(program, &file) != 0 || file.st_size > JUDGED_BYTES_MAX ||
+	    gt_object_open(program, &object, &message) != 0)
+		return GT_POOR_NOT;
+	if (gt_object_interpreter(object) != NULL)
+		poor = judge(object);
+	gt_object_close(object);
+	if (poor == GT_POOR_THIN && !find_libraries(program, names, sizeof(names), first))
+		poor = GT_POOR_NOT;
+	options->choice.libcalls = poor != GT_POOR_NOT;
+	return poor;
+}
+
+void gt_record_report_libcalls(enum gt_record_poor poor, const char *program)
+{
+	char interpreter[4096], names[256] = "", first[64], globs[320] = "";
+
+	if (poor == GT_POOR_NOT)
+		return;
+	if (gt_run_interpreter(program, interpreter, sizeof(interpreter), NULL))
+		program = interpreter;
+	find_libraries(program, names, sizeof(names), first);
+	for (char *rest = names, *name; (name = strsep(&rest, ",")) != NULL;) {
+		size_t used = strlen(globs);
+
+		name += *name == ' ';
+		if (*name != '\0')
+			snprintf(globs + used, sizeof(globs) - used, "%s'%.*s*'", used ? ", " : "",
+				 (int)strcspn(name, "."), name);
+	}
+	fprintf(stderr,
+		"graftrace: calls of libraries are recorded too, as puts@plt, since '%s' %s "
+		"(--no-libcall: not); %s%s\n",
+		program, poor == GT_POOR_STRIPPED ? "is stripped" : "has few functions of its own",
+		globs[0] != '\0' ? "--lib takes a library's own functions: "
+				 : "--libs takes the libraries' own functions",
+		globs);
+}
+
 void gt_record_count_names(struct gt_session *session, struct gt_record_names *names)
 {
 	*names = (struct gt_record_names){ .functions = 0 };
@@ -198,21 +291,18 @@ void gt_record_count_names(struct gt_session *session, struct gt_record_names *n
 
 void gt_record_report_poor(const struct gt_record_names *names,
 			   const struct gt_session_totals *totals,
-			   const struct gt_record_options *options, const char *program)
+			   const struct gt_record_options *options, enum gt_record_poor poor,
+			   const char *program)
 {
-	const struct gt_session_choice *choice = &options->choice;
 	bool is_nameless = names->functions && names->nameless * 2 > names->functions;
-	bool chosen = choice->tracer == GRAFTRACE_TRACER_NOP || choice->filter[0] != NULL ||
-		      choice->graph[0] != NULL || choice->libraries || choice->libcalls ||
-		      choice->library_globs[0] != NULL || choice->threshold_ns ||
-		      choice->max_graph_depth;
 
-	if (chosen)
+	if (poor == GT_POOR_NOT && is_chosen(&options->choice))
 		return;
 	if (names->object[0] != '\0')
 		program = names->object; /* of a script, its interpreter */
 	if (is_nameless)
 		report_nameless(names, program, totals->ns);
-	if (options->pid_count == 0 && names->functions && totals->calls < FEW_CALLS)
+	if (poor == GT_POOR_NOT && options->pid_count == 0 && names->functions &&
+	    totals->calls < FEW_CALLS)
 		report_libraries(program, is_nameless);
 }

@@ -17,6 +17,17 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 /* At the end: says it if a word of -e named no event, also none of a library that came later. */
 void gt_record_report_events(struct gt_session *session, const struct gt_record_options *options);
 
+enum gt_record_poor { GT_POOR_NOT, GT_POOR_STRIPPED, GT_POOR_THIN };
+
+/* Before the start: takes the calls of libraries in (--libcall) where a program would show little without them: it is
+ * stripped, or has few functions and a library that does its work. Nothing is changed if the command line chooses
+ * functions. Returns the reason. program: its file. */
+enum gt_record_poor gt_record_choose_libcalls(struct gt_record_options *options,
+					      const char *program);
+
+/* At the end: says what gt_record_choose_libcalls() has taken in, why, and which option undoes it. */
+void gt_record_report_libcalls(enum gt_record_poor poor, const char *program);
+
 /* Functions that are traced, and those of them without a name; ask when the program has begun. */
 struct gt_record_names {
 	uint64_t functions, nameless;
@@ -28,7 +39,8 @@ void gt_record_count_names(struct gt_session *session, struct gt_record_names *n
  * that has them; work in libraries that are not traced, with the option for them. program: its file. */
 void gt_record_report_poor(const struct gt_record_names *names,
 			   const struct gt_session_totals *totals,
-			   const struct gt_record_options *options, const char *program);
+			   const struct gt_record_options *options, enum gt_record_poor poor,
+			   const char *program);
 
 /* ", without its 2 children (--children)" if a process has some, else "". */
 void gt_record_report_children(pid_t pid, char *text, size_t room);

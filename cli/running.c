@@ -126,26 +126,37 @@ static bool is_shells_own(const char *name)
 	return false;
 }
 
+bool gt_run_interpreter(const char *file, char *path, size_t bytes, bool *windows)
+{
+	char line[PATH_MAX] = "", *word = line + 2;
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, line, sizeof(line) - 1) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (got < 3 || line[0] != '#' || line[1] != '!')
+		return false;
+	line[got] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	word += strspn(word, " \t");
+	word[strcspn(word, " \t")] = '\0';
+	snprintf(path, bytes, "%s", word);
+	if (windows != NULL)
+		*windows = strchr(word, '\r') != NULL;
+	return word[0] != '\0';
+}
+
 /* The first line of a script may name an interpreter that does not exist; exec() then reports
  * the script as missing. */
 static int check_interpreter(const char *command, const char *name, const char *file)
 {
-	char line[PATH_MAX] = "", *path = line + 2;
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
-	ssize_t bytes = fd >= 0 ? read(fd, line, sizeof(line) - 1) : 0;
+	char path[PATH_MAX];
+	bool windows;
 
-	if (fd >= 0)
-		close(fd);
-	if (bytes < 3 || line[0] != '#' || line[1] != '!')
-		return 0;
-	line[bytes] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	path += strspn(path, " \t");
-	path[strcspn(path, " \t")] = '\0';
-	if (path[0] == '\0' || access(path, F_OK) == 0)
+	if (!gt_run_interpreter(file, path, sizeof(path), &windows) || access(path, F_OK) == 0)
 		return 0;
 	gt_complain(command, "cannot run '%s': its first line asks for '%s', which is not there%s",
-		    name, path, strchr(path, '\r') != NULL ? " (the line ends as on Windows)" : "");
+		    name, path, windows ? " (the line ends as on Windows)" : "");
 	return GT_RUN_NO_PROGRAM;
 }
 

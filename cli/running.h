@@ -7,6 +7,7 @@
 #define GT_CLI_RUNNING_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "attach/session/session.h"
@@ -25,6 +26,10 @@ void gt_run_handle_signals(void);
 /* The program's file, as execvp finds it, malloc'ed. 0, GT_RUN_NO_PROGRAM or GT_RUN_CANNOT_RUN;
  * then it was said in the name of the command. */
 int gt_run_find_program(const char *command, const char *name, char **found);
+
+/* Reads the interpreter that a script names in its first line; false: the file is no script. *windows: the line
+ * ends as on Windows (may be NULL). */
+bool gt_run_interpreter(const char *file, char *path, size_t bytes, bool *windows);
 
 /* The exit code when a program could not be started under a session, by the session's error:
  * GT_RUN_NO_PROGRAM, GT_RUN_CANNOT_RUN or GT_EXIT_FAILED. */

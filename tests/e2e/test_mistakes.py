@@ -170,11 +170,31 @@ def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace, mo
     assert "debuginfod" not in plain
     monkeypatch.setenv("DEBUGINFOD_URLS", "a server")
     asked = graftrace("record", "bzip2", "-c", "/proc/self/cmdline").stderr
-    assert re.search(r"-dbgsym; `debuginfod-find debuginfo /\S*bzip2` asks for them\n", asked)
-    assert "--lib 'libbz2*'" in plain
+    assert re.search(r"-dbgsym\S*(?: package of its Debian package)?; `debuginfod-find debuginfo /\S*bzip2` asks for them\n", asked)
+    assert "--lib takes a library's own functions: 'libbz2*'\n" in plain
+    assert re.search(r"calls of libraries are recorded too, as puts@plt, since '/\S*bzip2' is stripped \(--no-libcall: not\)",
+                     plain)
+    assert re.search(r"BZ2_\w+@plt", graftrace("report").stdout)
+    told = graftrace("record", "--no-libcall", "bzip2", "-c", "/proc/self/cmdline").stderr
+    assert "few calls: the work may lie in libraries" in told and "recorded too" not in told
+    assert "@plt" not in graftrace("report").stdout
     taken = graftrace("record", "--lib", "libbz2*", "bzip2", "-c", "/proc/self/cmdline")
-    assert "few calls" not in taken.stderr
+    assert "few calls" not in taken.stderr and "recorded too" not in taken.stderr
     assert "BZ2_" in graftrace("report").stdout
+
+
+def test_a_front_of_a_library_is_recorded_with_the_calls_of_it(graftrace, compile):
+    program = compile("#include <zstd.h>\nint main(void) { return ZSTD_versionNumber() == 0; }", "-O0", "-Wl,--no-as-needed", "-lzstd")
+    told = graftrace("record", program).stderr
+    assert "has few functions of its own (--no-libcall: not); --lib takes a library's own functions: 'libzstd*'\n" in told
+    assert "ZSTD_versionNumber@plt" in graftrace("report").stdout
+    assert "recorded too" in graftrace("record", "--serve=127.0.0.1:0", program).stderr
+    for chosen in (["-l", "*"], ["-n", "nosuch"], ["-g", "main"], ["-D", "3"], ["--threshold", "1ns"], ["-e", "syscalls"]):
+        assert "recorded too" not in graftrace("record", *chosen, program).stderr
+    script = graftrace.directory / "script"
+    script.write_text(f"#!{program}\n")
+    script.chmod(0o755)
+    assert f"since '{program}' has few functions" in graftrace("record", "./script").stderr
 
 
 def test_dpkg_is_asked_for_the_package_with_the_names_where_that_takes_no_time_beside_the_program(
@@ -186,7 +206,7 @@ def test_dpkg_is_asked_for_the_package_with_the_names_where_that_takes_no_time_b
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(graftrace.directory), prepend=os.pathsep)
     short = graftrace("record", "/usr/bin/true").stderr
-    assert "'/usr/bin/true' is stripped: the names are in another Debian package, its own name with -dbgsym\n" in short
+    assert "'/usr/bin/true' is stripped: the names are in the -dbgsym package of its Debian package\n" in short
     own = shutil.copy("/usr/bin/sleep", graftrace.directory / "own")
     assert "a build with symbols, or a file with them" in graftrace("record", own, "1.1").stderr
     assert not asked.exists()
