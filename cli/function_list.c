@@ -128,6 +128,25 @@ static void print_ways(const struct gt_list_counts *counts)
 	}
 }
 
+/* What is listed and is no function of its own. */
+static void print_apart(const struct gt_list_counts *counts)
+{
+	const char *before = "; not counted: ";
+
+	if (counts->parts) {
+		printf("%s%u part%s of functions", before, counts->parts,
+		       counts->parts == 1 ? "" : "s");
+		before = ", ";
+	}
+	if (counts->start) {
+		printf("%s%u of the program's start and end", before, counts->start);
+		before = ", ";
+	}
+	if (counts->linkage)
+		printf("%s%u linkage stub%s", before, counts->linkage,
+		       counts->linkage == 1 ? "" : "s");
+}
+
 static void print_summary(const char *what, const struct gt_list_counts *counts)
 {
 	printf("%s: %u function%s, %u can be traced", what, counts->functions,
@@ -142,13 +161,16 @@ static void print_summary(const char *what, const struct gt_list_counts *counts)
 	if (counts->prepared)
 		printf("; %u %s prepared by the compiler", counts->prepared,
 		       counts->prepared == 1 ? "is" : "are");
+	print_apart(counts);
 	putchar('\n');
 }
 
 static void print_json_counts(const struct gt_list_counts *counts)
 {
-	printf("{\"functions\":%u,\"traceable\":%u,\"entry_only\":%u,\"prepared\":%u",
-	       counts->functions, traceable(counts), counts->entry_only, counts->prepared);
+	printf("{\"functions\":%u,\"parts\":%u,\"start\":%u,\"linkage\":%u,\"traceable\":%u,"
+	       "\"entry_only\":%u,\"prepared\":%u",
+	       counts->functions, counts->parts, counts->start, counts->linkage, traceable(counts),
+	       counts->entry_only, counts->prepared);
 	for (uint32_t i = GT_PLAN_NONE; i <= GT_PLAN_BREAKPOINT; i++)
 		printf(",\"%s\":%u", gt_plan_way_name(i), counts->ways[i]);
 	putchar('}');
@@ -160,6 +182,7 @@ void gt_function_list_object(struct gt_function_list *list, struct gt_object *ob
 	const uint32_t bytes = gt_object_build_id(object, &build_id);
 
 	list->counts = (struct gt_list_counts){ 0 };
+	list->first = true;
 	if (list->format == GT_LIST_CSV)
 		return;
 	if (list->format == GT_LIST_TEXT) {
@@ -180,6 +203,19 @@ void gt_function_list_object(struct gt_function_list *list, struct gt_object *ob
 
 static void count_entry(struct gt_list_counts *counts, const struct gt_plan_entry *entry)
 {
+	switch (entry->reason) {
+	case GT_REASON_PART:
+		counts->parts++;
+		return;
+	case GT_REASON_START:
+		counts->start++;
+		return;
+	case GT_REASON_PLT:
+		counts->linkage++;
+		return;
+	default:
+		break;
+	}
 	counts->functions++;
 	counts->ways[entry->way]++;
 	counts->entry_only += entry->entry_only;
@@ -189,7 +225,8 @@ static void count_entry(struct gt_list_counts *counts, const struct gt_plan_entr
 void gt_function_list_add(struct gt_function_list *list, struct gt_object *object,
 			  const struct gt_plan_entry *entry)
 {
-	print_function(list, object, entry, list->counts.functions == 0);
+	print_function(list, object, entry, list->first);
+	list->first = false;
 	count_entry(&list->counts, entry);
 	count_entry(&list->total, entry);
 }

@@ -18,7 +18,10 @@ enum gt_list_format {
 };
 
 struct gt_list_counts {
-	uint32_t functions;
+	uint32_t functions; /* without those that are counted apart: */
+	uint32_t parts;	    /* of other functions */
+	uint32_t start;	    /* of what runs before or after the program proper */
+	uint32_t linkage;   /* stubs */
 	uint32_t ways[GT_PLAN_BREAKPOINT + 1];
 	uint32_t prepared;
 	uint32_t entry_only;
@@ -28,6 +31,7 @@ struct gt_function_list {
 	enum gt_list_format format;
 	bool demangle;
 	uint32_t objects; /* listed so far */
+	bool first;	  /* the next function is the first of its object */
 	struct gt_list_counts total;
 	struct gt_list_counts counts; /* of the object under way */
 };

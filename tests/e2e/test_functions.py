@@ -157,12 +157,29 @@ def test_json_and_csv_and_text_agree(graftrace, compile):
     assert [(f["name"], f["address"], f["way"], f["reason"]) for f in functions] == [
         (row["function"], int(row["address"], 16), row["way"], row["reason"]) for row in listed]
     summary = data["summary"]
-    assert summary["functions"] == len(listed)
+    apart = sum(row["reason"].startswith(("runs before or after", "is a part", "is a linkage")) for row in listed)
+    assert apart and summary["functions"] == len(listed) - apart
+    assert summary["parts"] + summary["start"] + summary["linkage"] == apart
     assert summary["traceable"] == sum(row["traced"] != "no" for row in listed)
     assert summary["prepared"] == 3
     assert len(data["objects"][0]["build_id"]) == 40
     text = graftrace("functions", program).stdout
-    assert f"{len(listed)} functions, 3 can be traced (nops 3); 3 are prepared" in text
+    assert (f"in all: {len(listed) - apart} functions, 3 can be traced (nops 3); 3 are prepared by the compiler; "
+            f"not counted: {apart} of the program's start and end\n") in text
+
+
+def test_parts_of_functions_are_counted_apart(graftrace, compile):
+    program = compile("""int many(int *list, int n) {
+        if (__builtin_expect(n < 0, 0)) {
+            for (int i = 0; i < -n; i++) __builtin_printf("%d %d\\n", i, list[0]);
+            __builtin_abort(); }
+        return list[n]; }
+        int main(int argc, char **argv) { int list[4] = { 0 }; return many(list, argc & 3) + (argv == 0); }""",
+                      "-O2", "-fno-inline")
+    data = json.loads(graftrace("functions", "--format=json", program).stdout)["summary"]
+    assert data["parts"] == 1 and data["functions"] == data["traceable"] == 2
+    assert "2 functions, 2 can be traced" in graftrace("functions", program).stdout
+    assert "not counted: 1 part of functions, " in graftrace("functions", program).stdout
 
 
 def test_a_name_is_looked_for_in_the_path(graftrace):

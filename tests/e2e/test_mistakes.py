@@ -170,10 +170,10 @@ def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace, mo
     assert "debuginfod" not in plain
     monkeypatch.setenv("DEBUGINFOD_URLS", "a server")
     asked = graftrace("record", "bzip2", "-c", "/proc/self/cmdline").stderr
-    assert re.search(r"-dbgsym\S*(?: package of its Debian package)?; `debuginfod-find debuginfo /\S*bzip2` asks for them\n", asked)
+    assert re.search(r"-dbgsym\b.*; `debuginfod-find debuginfo /\S*bzip2` asks for them\n", asked)
     assert "--lib takes a library's own functions: 'libbz2*'\n" in plain
-    assert re.search(r"calls of libraries are recorded too, as puts@plt, since '/\S*bzip2' is stripped \(--no-libcall: not\)",
-                     plain)
+    assert re.search(r"calls of libraries are recorded too, as puts@plt, since '/\S*bzip2' is stripped "
+                     r"\(--no-libcall: not\)", plain)
     assert re.search(r"BZ2_\w+@plt", graftrace("report").stdout)
     told = graftrace("record", "--no-libcall", "bzip2", "-c", "/proc/self/cmdline").stderr
     assert "few calls: the work may lie in libraries" in told and "recorded too" not in told
@@ -184,12 +184,15 @@ def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace, mo
 
 
 def test_a_front_of_a_library_is_recorded_with_the_calls_of_it(graftrace, compile):
-    program = compile("#include <zstd.h>\nint main(void) { return ZSTD_versionNumber() == 0; }", "-O0", "-Wl,--no-as-needed", "-lzstd")
+    program = compile("#include <zstd.h>\nint main(void) { return ZSTD_versionNumber() == 0; }", "-O0",
+                      "-Wl,--no-as-needed", "-lzstd")
     told = graftrace("record", program).stderr
-    assert "has few functions of its own (--no-libcall: not); --lib takes a library's own functions: 'libzstd*'\n" in told
+    assert "has few functions of its own (--no-libcall: not); " in told
+    assert "; --lib takes a library's own functions: 'libzstd*'\n" in told
     assert "ZSTD_versionNumber@plt" in graftrace("report").stdout
     assert "recorded too" in graftrace("record", "--serve=127.0.0.1:0", program).stderr
-    for chosen in (["-l", "*"], ["-n", "nosuch"], ["-g", "main"], ["-D", "3"], ["--threshold", "1ns"], ["-e", "syscalls"]):
+    for chosen in (["-l", "*"], ["-n", "nosuch"], ["-g", "main"], ["-D", "3"], ["--threshold", "1ns"],
+                   ["-e", "syscalls"]):
         assert "recorded too" not in graftrace("record", *chosen, program).stderr
     script = graftrace.directory / "script"
     script.write_text(f"#!{program}\n")
