@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,8 @@ static const struct option options[] = {
 struct arguments {
 	const char *sides[2][GT_DIFF_RUNS_MAX];
 	uint32_t runs[2];
-	char *programs[2]; /* of the first run of each; NULL: not known */
+	char *programs[2];	/* of the first run of each; NULL: not known */
+	char headlines[2][640]; /* … and gt_look_headline() */
 	enum gt_diff_key sort;
 	enum format format;
 	const char *output;
@@ -249,6 +251,9 @@ static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, un
 	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	const char *program = compared_program(recording, arguments->programs[!side]);
+	if (arguments->headlines[side][0] == '\0')
+		gt_look_headline(recording, path, arguments->headlines[side],
+				 sizeof(arguments->headlines[side]));
 	gt_progress_reading(recording, flame != NULL ? 2 : 1);
 	if (flame != NULL) {
 		error = gt_diff_flame_add(flame, side, gt_recording_target(recording), program);
@@ -268,6 +273,19 @@ static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, un
 	return error != 0 ? GT_EXIT_FAILED : result;
 }
 
+/* On a terminal, as all views begin: which program, file and time each side is. */
+static void put_headlines(const struct arguments *arguments, struct gt_out *out)
+{
+	for (unsigned side = 0; side < 2; side++) {
+		const char *line = arguments->headlines[side] + 2; /* without "# " */
+
+		gt_out_printf(out, "# %c: %.*s", "AB"[side], (int)strcspn(line, "\n"), line);
+		if (arguments->runs[side] > 1)
+			gt_out_printf(out, ", and %" PRIu32 " more", arguments->runs[side] - 1);
+		gt_out_char(out, '\n');
+	}
+}
+
 static int write_diff(struct arguments *arguments, struct gt_diff_flame *flame, int fd,
 		      uint32_t width, int *reason)
 {
@@ -284,6 +302,8 @@ static int write_diff(struct arguments *arguments, struct gt_diff_flame *flame, 
 	} else if (arguments->format == FORMAT_JSON) {
 		gt_diff_write_json(&arguments->diff, (size_t)arguments->limit, &out);
 	} else {
+		if (arguments->output == NULL && isatty(STDOUT_FILENO))
+			put_headlines(arguments, &out);
 		gt_diff_write_text(&arguments->diff, (size_t)arguments->limit, width,
 				   arguments->color, arguments->brief, &out);
 	}

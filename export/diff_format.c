@@ -77,12 +77,15 @@ static unsigned choose(const struct gt_diff *diff, uint32_t width, enum gt_diff_
 	return count;
 }
 
-static void put_name(struct gt_out *out, const char *name, bool brief)
+/* width: columns that there are, if it is brief; 0 any. */
+static void put_name(struct gt_out *out, const char *name, bool brief, uint32_t width)
 {
-	char text[GT_SHORT_NAME_MAX];
+	char text[GT_SHORT_NAME_MAX + 4];
 
 	if (brief) {
 		gt_short_name(name, text);
+		if (width != 0)
+			gt_cut_middle(text, width);
 		name = text;
 	}
 	for (; *name; name++)
@@ -90,8 +93,10 @@ static void put_name(struct gt_out *out, const char *name, bool brief)
 }
 
 static void put_row(struct gt_out *out, const struct gt_diff *diff, const struct gt_diff_row *row,
-		    const enum gt_diff_key order[], unsigned shown, bool color, bool brief)
+		    const enum gt_diff_key order[], unsigned shown, uint32_t width, bool color,
+		    bool brief)
 {
+	uint32_t used = COLUMN_WIDTH + 9 + (isnan(row->p) ? 0 : 8) + 2 * COLUMN_WIDTH * shown + 1;
 	bool paint = color && (row->stands_out || isnan(row->p));
 
 	gt_out_text(out, !paint ? "" : row->change > 0 ? "\033[31m" : "\033[32m");
@@ -109,7 +114,7 @@ static void put_row(struct gt_out *out, const struct gt_diff *diff, const struct
 				gt_out_printf(out, "%11s", "-  ");
 		}
 	gt_out_text(out, "  ");
-	put_name(out, row->name, brief);
+	put_name(out, row->name, brief, width > used + 8 ? width - used : width != 0 ? 8 : 0);
 	gt_out_char(out, '\n');
 }
 
@@ -150,7 +155,7 @@ void gt_diff_write_text(const struct gt_diff *diff, size_t limit, uint32_t width
 		}
 		if (limit && written == limit)
 			continue;
-		put_row(out, diff, &diff->rows[i], order, shown, color, brief);
+		put_row(out, diff, &diff->rows[i], order, shown, width, color, brief);
 		written++;
 	}
 	if (diff->count - same > written)

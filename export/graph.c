@@ -10,8 +10,12 @@
 #include <string.h>
 #include "core/trace/glob.h"
 #include "export/call_tree.h"
+#include "export/report.h"
 #include "export/short_names.h"
 #include "export/sources.h"
+
+#define BEFORE_WIDTH 47 /* columns before the lines of the tree */
+#define NAME_WIDTH   16 /* the least for a name in a narrow line */
 
 struct graph {
 	struct gt_target *target;
@@ -87,11 +91,16 @@ static int leave_turned(void *user, struct gt_lane *lane, struct gt_stack_call *
 	return gt_tree_add_path(&graph->tree, lane, call, end);
 }
 
-static void time_text(struct gt_target *target, uint64_t ticks, char text[32])
+/* of_one: the duration of one call, which is unknown below the clock's grain. */
+static void time_text(struct gt_target *target, uint64_t ticks, bool of_one, char text[32])
 {
 	uint64_t ns = gt_clock_duration_ns(&target->clock, ticks);
 
-	if (ns < 1000000)
+	if (of_one && ns < GT_REPORT_GRAIN_NS)
+		snprintf(text, 32, "<%u ns", (unsigned)GT_REPORT_GRAIN_NS);
+	else if (ns < 1000)
+		snprintf(text, 32, "%u ns", (unsigned)ns);
+	else if (ns < 1000000)
 		snprintf(text, 32, "%" PRIu64 ".%03u us", ns / 1000, (unsigned)(ns % 1000));
 	else if (ns < 1000000000)
 		snprintf(text, 32, "%" PRIu64 ".%03u ms", ns / 1000000,
@@ -101,13 +110,15 @@ static void time_text(struct gt_target *target, uint64_t ticks, char text[32])
 			 (unsigned)(ns / 1000000 % 1000));
 }
 
-/* Writes a name with '?' in place of control characters. */
-static void put_name(struct gt_out *out, const char *name, bool brief)
+/* Writes a name with '?' in place of control characters. width: columns that there are for a short one; 0 any. */
+static void put_name(struct gt_out *out, const char *name, bool brief, uint32_t width)
 {
-	char text[GT_SHORT_NAME_MAX];
+	char text[GT_SHORT_NAME_MAX + 4];
 
 	if (brief) {
 		gt_short_name(name, text);
+		if (width != 0)
+			gt_cut_middle(text, width);
 		name = text;
 	}
 	for (; *name; name++)
@@ -138,14 +149,18 @@ static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, con
 	const struct gt_tree_node *node = &graph->tree.nodes[at];
 	char total[32], self[32], number[24];
 	double all = (double)graph->tree.nodes[0].total;
+	uint32_t width = graph->options->width, used = BEFORE_WIDTH + (uint32_t)strlen(lines);
 	const char *note;
 
-	time_text(graph->target, node->total, total);
-	time_text(graph->target, node->self, self);
+	time_text(graph->target, node->total, node->calls == 1, total);
+	time_text(graph->target, node->self, node->calls == 1, self);
 	gt_out_printf(out, "%6.2f %% %12s %12s %10" PRIu64 "  %s",
 		      all > 0 ? 100 * (double)node->total / all : 0, total, self, node->calls,
 		      lines);
-	put_name(out, name_of(graph->target, node->function, number, NULL), graph->options->brief);
+	if (width != 0)
+		width = width > used + NAME_WIDTH ? width - used : NAME_WIDTH;
+	put_name(out, name_of(graph->target, node->function, number, NULL), graph->options->brief,
+		 width);
 	note = graph->options->lines ? gt_sources_note(&graph->sources, node->function) : NULL;
 	if (note != NULL) {
 		gt_out_text(out, "  ");

@@ -20,9 +20,10 @@ struct gt_graph_options {
 	double least_part;     /* the same, as a part of all: 0.01 */
 	uint32_t depth;	       /* levels that are printed; 0 all */
 	bool json;
-	bool brief;  /* of text: short names (short_names.h) */
-	bool lines;  /* file and line of functions … */
-	bool source; /* … and of text that line itself */
+	bool brief;	/* of text: short names (short_names.h) … */
+	uint32_t width; /* … cut in the middle to lines of so many columns; 0: not */
+	bool lines;	/* file and line of functions … */
+	bool source;	/* … and of text that line itself */
 };
 
 /* Reads the target and writes the tree. GT_ENOMEM; GT_EIO (out->error); GT_ENOENT: no call is left. */
