@@ -5,6 +5,7 @@
 #include "cli/command.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,17 +55,67 @@ void gt_propose(struct gt_proposal *proposal, const char *word, const char *know
 	proposal->distance = distance;
 }
 
+/* Options that people know of perf, uftrace, strace and trace-cmd, and what is here instead. */
+static const struct {
+	const char *command;
+	int letter;	  /* 0: none */
+	const char *word; /* of the long option; NULL: none */
+	const char *here;
+} others[] = {
+	{ "record", 'F', "freq",
+	  "every call is recorded: there is no frequency or period to be chosen; uftrace's -F "
+	  "FUNC is -g FUNC" },
+	{ "record", 'c', "count",
+	  "every call is recorded: there is no frequency or period to be chosen; strace's -c is "
+	  "'graftrace profile'" },
+	{ "record", 't', "time-filter", "the time that calls must take is --threshold TIME" },
+	{ "record", 'f', "follow-forks", "children are followed: --no-fork leaves them alone" },
+	{ "record", 'd', "data", "the recording is a file: -o FILE" },
+	{ "record", 'T', NULL, "every call is recorded with its duration: 'graftrace show'" },
+	{ "record", 0, "call-graph",
+	  "the callers of each call are recorded: 'graftrace graph' prints the tree" },
+	{ "record", 0, "depth", "the outermost levels of calls are -D N" },
+	{ "record", 0, "duration", "how long is --for TIME" },
+	{ "record", 0, "timeout", "how long is --for TIME" },
+	{ "report", 0, "stdio", "text is what it prints; --no-pager writes it at once" },
+	{ "report", 0, "no-children", "Self is a function's own time, Total with what it calls" },
+	{ "report", 0, "children", "Self is a function's own time, Total with what it calls" },
+	{ "report", 'F', NULL, "only what is called below a function is -g GLOB" },
+	{ "show", 'F', NULL, "only what is called below a function is -g GLOB" },
+	{ "graph", 'F', NULL, "only what is called below a function: graftrace graph FUNC" },
+};
+
+/* Says what is here instead of another tool's option. False: it is none that is known. */
+static bool tell_other(const char *name, int letter, const char *word)
+{
+	const char *command = strrchr(name, ' ');
+
+	for (size_t i = 0; command != NULL && i < sizeof(others) / sizeof(others[0]); i++) {
+		if (strcmp(command + 1, others[i].command) != 0 ||
+		    (letter != 0 ? letter != others[i].letter
+				 : others[i].word == NULL || strcmp(word, others[i].word) != 0))
+			continue;
+		fprintf(stderr, "%s: %s\n", name, others[i].here);
+		return true;
+	}
+	return false;
+}
+
 int gt_next_option(int argc, char **argv, const char *letters, const struct option *options)
 {
 	int option = getopt_long(argc, argv, letters, options, NULL);
 	struct gt_proposal proposal = { .word = NULL };
 	char word[WORD_MAX] = "";
 
+	if (option == '?' && optopt != 0)
+		tell_other(argv[0], optopt, "");
 	if (option != '?' || optopt != 0 || optind < 2 || strncmp(argv[optind - 1], "--", 2) != 0)
 		return option;
 	/* An option may be followed by its value. */
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(argv[optind - 1] + 2, "="),
 		 argv[optind - 1] + 2);
+	if (tell_other(argv[0], 0, word))
+		return option;
 	for (; options->name != NULL; options++)
 		gt_propose(&proposal, word, options->name);
 	/* getopt itself has reported an abbreviation that fits several options. */

@@ -397,11 +397,6 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 	}
 	while ((option = gt_next_option(argc, argv, "+P:o:ah" GT_CHOICE_SHORT, options_known)) !=
 	       -1) {
-		if (option == '?' && (optopt == 'F' || optopt == 'c'))
-			gt_complain(NAME, "every call is recorded: there is no frequency or period "
-					  "to be chosen");
-		else if (option == '?' && optopt == 't')
-			gt_complain(NAME, "the time that calls must take is --threshold TIME");
 		if (option == '?')
 			return gt_usage_error(NAME);
 		if (option == 'h') {
@@ -426,6 +421,8 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 		options->kernel_all |= options->pid_count == 0;
 		return -1;
 	}
+	if (options->pid_count > 0 && optind < argc && strcmp(argv[optind], "sleep") == 0)
+		return usage("with -P no program is run; how long to record is --for TIME");
 	if (options->pid_count > 0 && optind < argc)
 		return usage("either a program is run, or -P names processes that run already");
 	bool is_system =

@@ -230,9 +230,8 @@ static void report_unmatched(const struct gt_record_options *options, const stru
 			continue;
 		if (pattern->is_library) {
 			fprintf(stderr,
-				"graftrace record: --lib '%s' matches no library so far; 'ldd %s' "
-				"lists "
-				"those that the program begins with\n",
+				"graftrace record: --lib '%s' matches no library that the program "
+				"begins with: 'ldd %s' lists them\n",
 				pattern->glob, options->subject);
 			continue;
 		}

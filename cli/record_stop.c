@@ -56,7 +56,12 @@ static void on_hit(void *data, const struct gt_trigger_hit *hit)
 
 struct search {
 	const struct gt_record_stop *stop;
-	bool *matched;
+	struct {
+		bool matched;
+		struct gt_proposal nearest;
+		char name
+			[64]; /* of `nearest`: names of functions live no longer than the callback */
+	} * found;	      /* one for each trigger */
 };
 
 static int look(void *data, uint32_t number, const struct gt_function *function, bool enabled)
@@ -65,27 +70,41 @@ static int look(void *data, uint32_t number, const struct gt_function *function,
 
 	(void)number;
 	(void)enabled;
-	for (size_t i = 0; i < search->stop->trigger_count; i++)
-		search->matched[i] |= gt_glob_match(search->stop->triggers[i].glob, function->name);
+	for (size_t i = 0; i < search->stop->trigger_count; i++) {
+		const char *glob = search->stop->triggers[i].glob;
+		const char *before = search->found[i].nearest.word;
+
+		search->found[i].matched |= gt_glob_match(glob, function->name);
+		gt_propose(&search->found[i].nearest, glob, function->name);
+		if (search->found[i].nearest.word == before)
+			continue;
+		snprintf(search->found[i].name, sizeof(search->found[i].name), "%s",
+			 function->name);
+		search->found[i].nearest.word = search->found[i].name;
+	}
 	return 0;
 }
 
 void gt_record_stop_watch(struct gt_record_stop *stop, struct gt_session *session)
 {
-	struct search search = { stop, calloc(stop->trigger_count + 1, sizeof(bool)) };
+	struct search search = { stop, calloc(stop->trigger_count + 1, sizeof(*search.found)) };
 
 	gt_session_trigger_handler(session, on_hit, stop);
-	if (search.matched == NULL)
+	if (search.found == NULL)
 		return;
 	if (stop->trigger_count > 0)
 		gt_session_each_function(session, look, &search);
-	for (size_t i = 0; i < stop->trigger_count; i++)
-		if (!search.matched[i])
+	for (size_t i = 0; i < stop->trigger_count; i++) {
+		const char *near = search.found[i].nearest.word;
+
+		if (!search.found[i].matched)
 			gt_complain("record",
-				    "--stop-when: no function is '%s' so far; 'graftrace "
+				    "--stop-when: there is no function '%s'%s%s%s; 'graftrace "
 				    "functions' lists them, --libs takes in the system's libraries",
-				    stop->triggers[i].glob);
-	free(search.matched);
+				    stop->triggers[i].glob, near != NULL ? "; did you mean '" : "",
+				    near != NULL ? near : "", near != NULL ? "'?" : "");
+	}
+	free(search.found);
 }
 
 static bool wants_death(const struct gt_record_stop *stop, int signal)

@@ -149,14 +149,18 @@ static int parse_late(const char *text, struct part function, struct part time,
 		return wrong(message, text, time.first,
 			     "the time is missing: FUNC > TIME, as 10us or 1.5ms");
 	if (length(time) >= sizeof(word))
-		return wrong(message, text, time.first, "that is no time: 10us, 1.5ms, 2s are");
+		return wrong(message, text, time.first,
+			     "that is not a duration: use a number and ns, us, ms or s, such as "
+			     "10us or 1.5ms");
 	memcpy(word, time.first, length(time));
 	word[length(time)] = '\0';
 	if (strspn(word, "0123456789.") == length(time))
 		return wrong(message, text, time.last,
 			     "the time's unit is missing: ns, us, ms or s");
 	if (gt_value_time(word, 1, &condition->ns, message) != 0)
-		return wrong(message, text, time.first, "that is no time: 10us, 1.5ms, 2s are");
+		return wrong(message, text, time.first,
+			     "that is not a duration: use a number and ns, us, ms or s, such as "
+			     "10us or 1.5ms");
 	if (condition->ns == 0)
 		return wrong(message, text, time.first,
 			     "every call takes longer than that: FUNC hit 1 may be what is meant");
@@ -198,7 +202,7 @@ int gt_stop_parse(const char *text, struct gt_stop_condition *condition, struct 
 			message, text, text,
 			"a condition is wanted: FUNC > TIME, FUNC hit N, signal NAME or crash");
 	return wrong(message, text, all.last,
-		     "that is no condition: FUNC > TIME, FUNC hit N, signal NAME and crash are");
+		     "that is not a condition: use FUNC > TIME, FUNC hit N, signal NAME or crash");
 }
 
 void gt_stop_condition_fini(struct gt_stop_condition *condition)

@@ -36,7 +36,8 @@ static const char help[] =
 	"(default: graftrace.data), on the whole terminal: shares, calls, times and\n"
 	"percentiles, of a live program those of the last interval. The key ? lists the\n"
 	"others: sort, filter, callers and callees, the slowest call, stop and start.\n\n"
-	"  -P, --pid PID[,PID...]     these processes; they are left as they were\n"
+	"  -P, --pid PID[,PID...]     these processes; they are left as they were (-p\n"
+	"                             PID is the same)\n"
 	"  -d, --interval TIME        of a live program (default 1s)\n"
 	"  -l, --filter GLOB          only these functions (repeatable)\n"
 	"  -n, --notrace GLOB         not these functions (repeatable)\n"
@@ -94,6 +95,7 @@ static int add(struct globs *globs, const char *glob, struct gt_message *message
 static int take(int option, struct arguments *arguments, struct gt_message *message)
 {
 	switch (option) {
+	case 'p': /* as perf top, top and htop have it */
 	case 'P':
 		return gt_value_pids(optarg, &arguments->pids, &arguments->pid_count, message);
 	case 'd':
@@ -149,7 +151,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option, code;
 
 	optind = 1;
-	while ((option = gt_next_option(argc, argv, "+P:d:l:n:b:o:i:h", options_known)) != -1) {
+	while ((option = gt_next_option(argc, argv, "+P:p:d:l:n:b:o:i:h", options_known)) != -1) {
 		if (option == 'h')
 			return 1 + gt_print_help(help);
 		if (option == '?')
@@ -171,7 +173,7 @@ static int show_recording(const struct arguments *arguments)
 	struct gt_message message = { "" };
 	struct gt_top_screen *screen;
 	int result = GT_EXIT_FAILED, error;
-	char title[512];
+	char title[640], line[640];
 
 	if (recording == NULL)
 		return GT_EXIT_FAILED;
@@ -180,8 +182,9 @@ static int show_recording(const struct arguments *arguments)
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
 	}
-	snprintf(title, sizeof(title), "%.128s: %s", arguments->path,
-		 gt_recording_info(recording)->command_line);
+	gt_look_headline(recording, arguments->path, line, sizeof(line));
+	snprintf(title, sizeof(title), "%.*s", (int)strcspn(line + 2, "\n"),
+		 line + 2); /* without "# " */
 	const struct gt_top_head head = { .title = title, .state = "recorded" };
 	error = gt_top_screen_read(screen, gt_recording_target(recording), 0, 0);
 	gt_run_handle_signals();

@@ -59,7 +59,8 @@ int gt_value_size(const char *text, uint64_t *bytes, struct gt_message *message)
 
 wrong:
 	return gt_fail(message, GT_EINVAL,
-		       "'%.80s' is no size: a number of bytes is wanted, as 512k, 64M or 1G", text);
+		       "'%.80s' is not a size: use a number of bytes, such as 512k, 64M or 1G",
+		       text);
 }
 
 int gt_value_time(const char *text, uint64_t unit_ns, uint64_t *ns, struct gt_message *message)
@@ -117,10 +118,10 @@ int gt_value_time(const char *text, uint64_t unit_ns, uint64_t *ns, struct gt_me
 	return 0;
 
 wrong:
-	return gt_fail(
-		message, GT_EINVAL,
-		"'%.80s' is no time: a number with ns, us, ms or s is wanted, as 10us or 1.5ms",
-		text);
+	return gt_fail(message, GT_EINVAL,
+		       "'%.80s' is not a duration: use a number and ns, us, ms or s, such as 10us "
+		       "or 1.5ms",
+		       text);
 }
 
 int gt_value_number(const char *text, uint64_t low, uint64_t high, uint64_t *number,
@@ -152,10 +153,11 @@ int gt_value_pids(const char *text, int32_t **pids, size_t *count, struct gt_mes
 		gt_format(word, sizeof(word), "%.*s", (int)(length < 31 ? length : 31), text);
 		error = gt_value_number(word, 1, INT32_MAX, &number, message);
 		if (error != 0 && strspn(word, "0123456789-") == 0 && word[0] != '\0')
-			gt_message_set(message,
-				       "'%s' is not a number of a process: -P $(pgrep %s) has them "
-				       "by name",
-				       word, word);
+			gt_message_set(
+				message,
+				"'%s' is not a number of a process: -P $(pgrep -d, %s) has them "
+				"by name",
+				word, word);
 		if (error != 0)
 			return error;
 		grown[(*count)++] = (int32_t)number;

@@ -28,9 +28,19 @@ WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_fre
     (["export", "--to", "csv", "-t", "5-3.5"], "ends before it begins"),
     (["annotate"], "here it is 'graftrace report --source'"),
     (["record", "-F", "99", "ls"], "every call is recorded"),
+    (["record", "-F", "main", "ls"], "uftrace's -F FUNC is -g FUNC"),
+    (["record", "-c", "ls"], "strace's -c is 'graftrace profile'"),
+    (["record", "-f", "ls"], "children are followed: --no-fork leaves them alone"),
+    (["record", "-d", "here", "ls"], "the recording is a file: -o FILE"),
+    (["record", "--call-graph=dwarf", "ls"], "'graftrace graph' prints the tree"),
+    (["record", "--depth", "3", "ls"], "the outermost levels of calls are -D N"),
+    (["record", "-P", "1", "sleep", "5"], "how long to record is --for TIME"),
+    (["record", "--for", "10parsecs", "ls"], "'10parsecs' is not a duration: use a number and ns, us, ms or s"),
+    (["report", "--stdio"], "text is what it prints"),
+    (["report", "-F", "main"], "only what is called below a function is -g GLOB"),
     (["record", "-a"], "they want --kernel"),
     (["record", "-g", "/bin/true"], "the program to run is missing: '/bin/true' is taken for a function"),
-    (["record", "-P", "words"], "-P $(pgrep words) has them by name"),
+    (["record", "-P", "words"], "-P $(pgrep -d, words) has them by name"),
     (["graph", "--callers", "main", "older.data"], "another recording is -i FILE"),
 ])
 def test_a_wrong_word_is_answered_with_the_right_one(graftrace, words, said):
@@ -108,6 +118,13 @@ def test_a_pattern_that_matches_nothing_is_told_with_what_may_be_meant(graftrace
     assert (graftrace.directory / "graftrace.data.old").exists()
 
 
+def test_a_condition_on_a_function_that_is_not_there_is_told_with_what_may_be_meant(graftrace, compile):
+    told = graftrace("record", "--stop-when", "main > 10parsecs", code=2).stderr
+    assert "is not a duration" in told
+    told = graftrace("record", "--stop-when", "most_frequnt > 1ms", compile(WORDS, "-O0")).stderr
+    assert "--stop-when: there is no function 'most_frequnt'; did you mean 'most_frequent'?; 'graftrace" in told
+
+
 def test_a_pattern_that_is_empty_is_told(graftrace, compile):
     done = graftrace("record", "-l", "", compile(WORDS, "-O0"))
     assert "-l '' names no function" in done.stderr
@@ -120,7 +137,8 @@ def test_patterns_are_looked_for_in_the_libraries_too_that_are_traced(graftrace,
     told = graftrace("record", "--libs", "-l", "malloc", program).stderr
     assert "matches no" not in told and "none of" not in told and " 0 calls" not in told
     told = graftrace("record", "--lib", "libc", "--lib", "libnosuch*", "-l", "mallc", program).stderr
-    assert "--lib 'libnosuch*' matches no library so far" in told and "--lib 'libc'" not in told
+    assert f"--lib 'libnosuch*' matches no library that the program begins with: 'ldd {program}' lists" in told
+    assert "--lib 'libc'" not in told
     assert "'mallc' matches no function" in told and "none of the 2 functions" in told
     assert "none of the 2 functions" in graftrace("record", "--libs", "-n", "*", "-l", "main", program).stderr
     assert "--threshold TIME" in graftrace("record", "-t", "5us", program, code=2).stderr
@@ -224,13 +242,39 @@ def test_a_program_with_names_is_recorded_without_a_word_more(graftrace, compile
         line for line in done.stderr.splitlines() if " 0 lost, graftrace.data" in line]
 
 
+def on_terminal(graftrace, *words):
+    """What a command writes on a terminal of 80 columns."""
+    command = " ".join([str(graftrace.path), *words])
+    return subprocess.run([shutil.which("script"), "-qec", f"stty cols 80 rows 24; {command}", "/dev/null"],
+                          cwd=graftrace.directory, check=True, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL).stdout.splitlines()
+
+
 def test_a_view_on_a_terminal_begins_with_what_was_recorded(graftrace, compile):
     program = compile(WORDS, "-O0")
     graftrace("record", program, "with a blank")
     for command in ("show", "report", "graph"):
-        assert f"with a blank" not in graftrace(command).stdout
-        script = f"{graftrace.path} {command} --no-pager"
-        shown = os.popen(f"cd {graftrace.directory} && {shutil.which('script')} -qec '{script}' "
-                         "/dev/null").read()
-        first = shown.splitlines()[0]
-        assert first.startswith(f"# {program} 'with a blank': graftrace.data of 20"), shown
+        assert "with a blank" not in graftrace(command).stdout
+        first = on_terminal(graftrace, command, "--no-pager")[0]
+        assert first.startswith(f"# {program} 'with a blank': graftrace.data of 20")
+    shown = on_terminal(graftrace, "diff", "graftrace.data", "graftrace.data", "--no-pager")
+    assert shown[0].startswith(f"# A: {program} 'with a blank': graftrace.data of 20")
+    assert shown[1].startswith(f"# B: {program} 'with a blank': graftrace.data of 20")
+    assert "# A" not in graftrace("diff", "graftrace.data", "graftrace.data").stdout
+    shown = on_terminal(graftrace, "diff", "--no-pager", "graftrace.data", "--", "graftrace.data", "graftrace.data")
+    assert shown[1].endswith(", and 1 more")
+
+
+def test_the_method_is_seen_in_a_narrow_terminal(graftrace):
+    (graftrace.directory / "long.cpp").write_text("""
+        template<class T> struct a_class_template_with_a_name_that_is_too_long {
+            __attribute__((noinline)) void do_the_work(int n) { if (n) do_the_work(n - 1); asm volatile(""); } };
+        int main(int argc, char **) { a_class_template_with_a_name_that_is_too_long<int>().do_the_work(2 * argc); }""")
+    subprocess.run(["g++", "-O0", "long.cpp", "-o", "long"], cwd=graftrace.directory, check=True)
+    graftrace("record", "./long")
+    graftrace("record", "-o", "more", "./long", "2")
+    for words in (["report"], ["graph"], ["diff", "graftrace.data", "more"]):
+        text = re.sub(r"\x1b\[\d*m", "", "\n".join(on_terminal(graftrace, *words, "--no-pager")))
+        shown = [line for line in text.splitlines() if "a_" in line]
+        assert shown and all("::do_the_work" in line and "…" in line for line in shown), shown
+        assert all(len(line) <= 80 for line in shown), shown

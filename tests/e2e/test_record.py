@@ -505,7 +505,7 @@ def test_options_are_writes_to_control_files_and_refused_as_those(graftrace):
                           (("-n", "x:mod:libc.so.6"), "--lib"),
                           (("-l", "!main"), "'main' was not named before"),
                           (("--max-graph-depth", "-1"), "'-1' is not a number"),
-                          (("-b", "0"), "'0' is no size")):
+                          (("-b", "0"), "'0' is not a size")):
         for command in (("record", "-o", "x.data"), ("mount", "x")):
             done = graftrace(*command, *options, "--", "true", code=None)
             assert done.returncode in (1, 2) and said in done.stderr, (command, options)

@@ -145,7 +145,7 @@ def test_a_function_that_no_filter_names_stops_too(graftrace, requests):
 
 def test_a_function_that_is_not_there_is_told_and_stops_nothing(graftrace, requests):
     done = graftrace("record", "--stop-when", "no_such_function hit 1", requests, code=3)
-    assert "--stop-when: no function is 'no_such_function' so far" in done.stderr
+    assert "--stop-when: there is no function 'no_such_function'" in done.stderr
     assert "afterwards" in names(graftrace)
 
 

@@ -124,7 +124,7 @@ def test_the_slowest_call_is_the_slowest_one(graftrace, terminal):
 def test_a_process_is_watched_stopped_and_left(graftrace, terminal, compile):
     server = subprocess.Popen([compile(SERVER, "-O1")])
     try:
-        shown = terminal("-P", server.pid)
+        shown = terminal("-p", server.pid)
         screen = shown.until(r"^ +\d+\.\d +\d+ .* reload$")
         assert f"process {server.pid}" in screen
         first = re.search(r"^ *([\d.]+) .* (\w+)$", screen.split("Function")[1], re.M).group(2)
