@@ -35,7 +35,7 @@ for command in (__graftrace_commands)
         complete -c graftrace -n "test (__graftrace_command) = $command" -l $option
     end
 end
-for option in l/filter n/notrace g/graph
+for option in l/filter n/notrace g/graph N/graph-notrace A/argument R/return
     set -l names (string split / $option)
     complete -c graftrace -s $names[1] -l $names[2] -x -a '(__graftrace_functions)'
 end
@@ -45,3 +45,5 @@ end
 complete -c graftrace -s P -l pid -x -a '(__fish_complete_pids)'
 complete -c graftrace -l tid -x -a '(__graftrace_threads)'
 complete -c graftrace -n 'contains -- (__graftrace_command) get set' -f -a '(graftrace get 2>/dev/null)'
+complete -c graftrace -n 'test (__graftrace_command) = graph' -f -a '(__graftrace_functions)'
+complete -c graftrace -n 'contains -- (__graftrace_command) record profile' -a '(__fish_complete_command)'

@@ -51,3 +51,11 @@ def test_a_shell_completes_what_can_be_known(graftrace, compile, shell):
     assert {"most_frequent", "main"} <= offer("record", str(program), "-l", "")
     assert {"500", "501"} <= offer("report", "--tid", "")
     assert str(os.getpid()) in offer("record", "-P", str(os.getpid())[:-1])
+    assert {"call_3", "call_5"} <= offer("graph", "")
+    assert {"most_frequent", "main"} <= offer("record", str(program), "-A", "")
+
+
+def test_what_a_person_alone_knows_is_not_answered_with_all_programs(graftrace):
+    for option in ("--from", "--probe", "--synthetic", "--trigger", "--allow-users", "--for", "--lib"):
+        assert offered("bash", graftrace.directory, "record", option, "") <= {""}
+    assert offered("bash", graftrace.directory, "record", "-e", "") == {"syscalls"}
