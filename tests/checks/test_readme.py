@@ -4,14 +4,17 @@
 A fenced block `sh` with lines that begin with `$ ` is a session: each command must end with 0,
 and where output is shown below a command, it must be what the command prints, but for figures
 (numbers, the marks of long calls, blanks) and where a line `…` leaves lines out. Blocks without
-`$ ` (make, installing) are only checked to name targets that the Makefile has.
+`$ ` (make, installing) are only checked to name targets that the Makefile has, but for those that
+serve or mount: these are given to a shell as they stand.
 """
 
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -101,6 +104,39 @@ def test_the_sessions_of_the_readme_run_as_shown(place):
         if shown.strip():
             same, line = as_shown(shown, done.stdout + done.stderr)
             assert same, f"{command}\nline: {line}\nprinted:\n{done.stdout}{done.stderr}"
+
+
+def kill_those_of(program):
+    """A program under a mount goes on when the mount has ended."""
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(entry / "exe") == str(program):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("word, shown", [("record --serve", "handle_request() {"),
+                                         ("mount --background", "look_up();")])
+def test_a_block_without_prompts_works_when_it_is_pasted_whole(place, word, shown):
+    block = next(block for block in BLOCKS if f"graftrace {word}" in block)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    mount = place / "tracing"
+    block = (block.replace("--serve ", f"--serve=127.0.0.1:{port} ").replace("localhost:9090", f"localhost:{port}")
+             .replace("/tmp/tracing", str(mount)).replace("head -n", "sleep 0.5; head -n"))
+    environment = {**os.environ, "PATH": f"{tree.BUILD / 'cli'}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    subprocess.run(["gcc", "-O1", "examples/requests.c", "-o", "requests"], cwd=place, check=True)
+    ending = "kill %1; wait" if "&" in block else f"cd /; umount {mount}"
+    # A file: who goes on in the background would keep a pipe open.
+    with open(place / "printed", "w+", encoding="utf-8") as printed:
+        try:
+            subprocess.run(["bash", "-c", f"{block}echo all was done\n{ending}"], cwd=place, env=environment,
+                           stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, timeout=60, check=False)
+        finally:
+            subprocess.run(["umount", "-l", mount], check=False, stderr=subprocess.DEVNULL)
+            kill_those_of(place / "requests")
+    printed = (place / "printed").read_text()
+    assert shown in printed and "all was done" in printed, printed
 
 
 def test_figures_do_not_matter_but_words_do():
