@@ -506,14 +506,20 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 {
 	char line[1024];
 	char calls[32];
+	char what[48];
 	char threads[32];
 	char lost_text[32];
 	char size[32];
 	char left[64] = "";
 	uint64_t lost = graftrace_lost_calls(totals->lost) + missed;
 
-	snprintf(line, sizeof(line), "%s call%s, %s thread%s, %.3f s, %s lost, ",
-		 grouped(totals->calls, calls), totals->calls == 1 ? "" : "s",
+	if (options->choice.tracer == GRAFTRACE_TRACER_NOP && totals->calls == 0 &&
+	    totals->words > 0)
+		snprintf(what, sizeof(what), "events alone");
+	else
+		snprintf(what, sizeof(what), "%s call%s", grouped(totals->calls, calls),
+			 totals->calls == 1 ? "" : "s");
+	snprintf(line, sizeof(line), "%s, %s thread%s, %.3f s, %s lost, ", what,
 		 grouped(totals->threads, threads), totals->threads == 1 ? "" : "s",
 		 (double)totals->ns / 1e9, grouped(lost, lost_text));
 	if (options->pid_count > 0 && totals->left_ns > 0)

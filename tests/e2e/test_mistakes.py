@@ -169,7 +169,8 @@ def test_a_word_that_names_no_event_is_told_and_one_of_a_library_that_comes_late
             ((void (*)(int))dlsym(lib, "lend"))(3);
             return dlclose(lib);
         }""", "-O0")
-    assert "event" not in graftrace("record", "-e", "lib:lent", program).stderr
+    told = graftrace("record", "-e", "lib:lent", program).stderr
+    assert "no event" not in told and "graftrace: events alone, 1 thread, " in told
     done = graftrace("record", "-e", "lib:lend", program)
     assert f"-e 'lib:lend' matched no event; did you mean 'lent'?; 'graftrace list {program}' lists them" in done.stderr
 
