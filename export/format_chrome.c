@@ -9,6 +9,7 @@
 #include "export/export.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define OTHER_STACKS (UINT64_C(1) << 32)
 
@@ -55,6 +56,14 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 	gt_export_lane_name(lane, name, sizeof(name));
 	event(export, lane, "M");
 	gt_out_text(&export->out, ",\"name\":\"thread_name\",\"args\":{\"name\":");
+	gt_out_json(&export->out, name);
+	gt_out_text(&export->out, "}}");
+	if (lane->tid != lane->pid || lane->stack != 0)
+		return 0;
+	/* After an exec the last name is the one that stays. */
+	event(export, lane, "M");
+	gt_out_text(&export->out, ",\"name\":\"process_name\",\"args\":{\"name\":");
+	snprintf(name, sizeof(name), "%.16s", lane->name);
 	gt_out_json(&export->out, name);
 	gt_out_text(&export->out, "}}");
 	return 0;

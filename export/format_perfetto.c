@@ -31,6 +31,7 @@ enum { INTERNED_EVENT_NAMES = 2, NAME_IID = 1, NAME_TEXT = 2 };
 
 struct perfetto {
 	struct gt_proto packet, inner, innermost, whole;
+	uint32_t first_pid; /* the process of the program that the recording is of; 0: none yet */
 };
 
 /* Writes the packet, with the number of its sequence, and empties it. */
@@ -74,7 +75,12 @@ static int lane(struct gt_export *export, struct gt_lane *lane)
 
 	gt_proto_number(track, TRACK_UUID, process_uuid(lane->pid));
 	gt_proto_number(part, PROCESS_PID, lane->pid);
-	gt_proto_text(part, PROCESS_NAME, export->about.program);
+	if (state->first_pid == 0)
+		state->first_pid = lane->pid;
+	if (lane->pid == state->first_pid)
+		gt_proto_text(part, PROCESS_NAME, export->about.program);
+	else if (lane->tid == lane->pid) /* after an exec the last name is the one that stays */
+		gt_proto_bytes(part, PROCESS_NAME, lane->name, strnlen(lane->name, 16));
 	gt_proto_message(track, TRACK_PROCESS, part);
 	gt_proto_message(&state->packet, PACKET_TRACK, track);
 	error = put(export);

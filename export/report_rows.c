@@ -148,7 +148,8 @@ static const char *keep(struct gt_report *report, const char *text)
 	return name->text;
 }
 
-/* Finds the first thread of a process, or else any of its threads. */
+/* Finds the first thread of a process, or else any of its threads; after an exec the one of the program that it
+ * executed last. */
 static void find_process(struct gt_target *target, uint32_t pid, struct gt_writer *writer)
 {
 	uint32_t count = target->ring->writer_count(target);
@@ -157,9 +158,8 @@ static void find_process(struct gt_target *target, uint32_t pid, struct gt_write
 	for (uint32_t i = 0; i < count; i++) {
 		if (target->ring->writer(target, i, writer) != 0 || writer->pid != pid)
 			continue;
-		any = *writer;
-		if (writer->tid == pid)
-			break;
+		if (writer->tid == pid || any.tid != pid)
+			any = *writer;
 	}
 	*writer = any;
 }

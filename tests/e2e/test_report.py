@@ -263,6 +263,15 @@ def test_names_of_templates_are_short_if_asked_for(graftrace, compile):
     assert "is none of short, full" in graftrace("report", "--names", "long", code=2).stderr
 
 
+def test_a_process_has_the_name_of_the_program_that_it_executed(graftrace):
+    graftrace("record", "--", "sh", "-c", "/bin/ls / | /usr/bin/sort; :")
+    rows = json.loads(graftrace("report", "--by=process", "--format=json").stdout)["rows"]
+    assert sorted(row["process"].split("-")[0] for row in rows) == ["ls", "sh", "sort"]
+    events = json.loads(graftrace("export", "--to", "chrome", "-o", "-").stdout)["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert sorted(names.values()) == ["ls", "sh", "sort"]
+
+
 def test_calls_that_a_fork_inherits_are_not_said_to_have_lost_records(graftrace, compile):
     graftrace("record", compile("""
         #include <sys/wait.h>
