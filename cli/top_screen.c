@@ -246,6 +246,7 @@ struct slowest {
 	const char *name;
 	uint32_t known[256]; /* a cache of compared functions, by number modulo its size */
 	bool same[256];
+	uint64_t from_ns; /* calls that end before are none of the table's */
 	uint64_t start, end;
 	uint32_t tid;
 };
@@ -268,6 +269,7 @@ static int compare_call(void *user, struct gt_lane *lane, struct gt_stack_call *
 	struct slowest *slowest = user;
 
 	if (!(call->flags & (GT_STACK_NO_RETURN | GT_STACK_OPEN)) &&
+	    gt_clock_ns(&slowest->target->clock, end) >= slowest->from_ns &&
 	    end - call->start >= slowest->end - slowest->start && is_it(slowest, call->function)) {
 		slowest->start = call->start;
 		slowest->end = end;
@@ -337,7 +339,9 @@ static char *text_of(struct gt_top_screen *screen, struct gt_filter *filter)
 static void show_slowest(struct gt_top_screen *screen)
 {
 	struct gt_filter *filter = calloc(1, sizeof(*filter));
-	struct slowest slowest = { .target = screen->target, .name = screen->chosen };
+	struct slowest slowest = { .target = screen->target,
+				   .name = screen->chosen,
+				   .from_ns = screen->from_ns };
 	const struct gt_stack_sink sink = { .user = &slowest, .leave = compare_call };
 	const struct gt_clock *clock = &screen->target->clock;
 	struct gt_stack_report report;
@@ -349,7 +353,7 @@ static void show_slowest(struct gt_top_screen *screen)
 		snprintf(screen->status, sizeof(screen->status), "choose a function first");
 		return;
 	}
-	filter->from_ns = screen->from_ns;
+	/* From before the table's time: a call that had begun then is shown whole, with its entry. */
 	filter->to_ns = screen->to_ns;
 	if (gt_stacks_read(screen->target, filter, &sink, &report) == 0 && slowest.tid) {
 		memset(filter, 0, sizeof(*filter));
@@ -393,6 +397,8 @@ static int put_head(const struct gt_top_screen *screen, const struct gt_top_head
 {
 	const struct gt_report *report = screen->report;
 	uint64_t lost = 0;
+	unsigned long long calls = report != NULL ? report->calls : 0;
+	unsigned threads = report != NULL ? report->threads : 0;
 	char window[24] = "";
 
 	for (unsigned i = 0; i < GRAFTRACE_LOST_CAUSES; i++)
@@ -406,9 +412,8 @@ static int put_head(const struct gt_top_screen *screen, const struct gt_top_head
 	mvprintw(0, 0, "%.*s", COLS, head->title);
 	attroff(A_BOLD);
 	clrtoeol();
-	mvprintw(1, 0, "%s%s%s  %llu calls, %u threads", head->state, window[0] ? ", last " : "",
-		 window, report != NULL ? (unsigned long long)report->calls : 0,
-		 report != NULL ? report->threads : 0);
+	mvprintw(1, 0, "%s%s%s  %llu call%s, %u thread%s", head->state, window[0] ? ", last " : "",
+		 window, calls, calls == 1 ? "" : "s", threads, threads == 1 ? "" : "s");
 	if (lost)
 		printw(", %llu lost", (unsigned long long)lost);
 	if (screen->filter[0] || screen->typing)

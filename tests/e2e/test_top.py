@@ -121,6 +121,28 @@ def test_the_slowest_call_is_the_slowest_one(graftrace, terminal):
     shown.until("exit code 0")
 
 
+def test_the_slowest_call_is_shown_whole_though_it_began_before_the_table_s_time(graftrace, terminal, compile):
+    program = compile("""#include <unistd.h>
+        __attribute__((noinline)) int slow(void) { return usleep(300000); }
+        int main(void) { alarm(60); for (;;) slow(); }""", "-O1")
+    server = subprocess.Popen([program])
+    try:
+        shown = terminal("-P", server.pid, "-d", "100ms")
+        for _ in range(50):
+            shown.until(r"^.* slow$")
+            shown.keys("m")
+            screen = shown.until(r"(slowest call of slow|no call of it|choose a function)")
+            if "slowest call" in screen:
+                break
+            time.sleep(0.1)
+        assert float(re.search(r"slowest call of slow: ([\d.]+) ms, thread", screen).group(1)) >= 300
+        shown.keys("q", "q")
+        shown.until("exit code 0")
+    finally:
+        server.kill()
+        server.wait()
+
+
 def test_a_process_is_watched_stopped_and_left(graftrace, terminal, compile):
     server = subprocess.Popen([compile(SERVER, "-O1")])
     try:
