@@ -232,8 +232,7 @@ static enum gt_record_poor judge(struct gt_object *object)
 	return functions < FEW_FUNCTIONS ? GT_POOR_THIN : GT_POOR_NOT;
 }
 
-enum gt_record_poor gt_record_choose_libcalls(struct gt_record_options *options,
-					      const char *program)
+enum gt_record_poor gt_record_judge(const char *program)
 {
 	char interpreter[4096], names[256] = "", first[64];
 	enum gt_record_poor poor = GT_POOR_NOT;
@@ -241,8 +240,6 @@ enum gt_record_poor gt_record_choose_libcalls(struct gt_record_options *options,
 	struct gt_message message;
 	struct stat file;
 
-	if (options->no_libcalls || is_chosen(&options->choice))
-		return GT_POOR_NOT;
 	if (gt_run_interpreter(program, interpreter, sizeof(interpreter), NULL))
 		program = interpreter;
 	if (stat(program, &file) != 0 || file.st_size > JUDGED_BYTES_MAX ||
@@ -253,7 +250,17 @@ enum gt_record_poor gt_record_choose_libcalls(struct gt_record_options *options,
 	gt_object_close(object);
 	if (poor == GT_POOR_THIN && !find_libraries(program, names, sizeof(names), first))
 		poor = GT_POOR_NOT;
-	options->choice.libcalls = poor != GT_POOR_NOT;
+	return poor;
+}
+
+enum gt_record_poor gt_record_choose_libcalls(struct gt_record_options *options,
+					      const char *program)
+{
+	enum gt_record_poor poor = GT_POOR_NOT;
+
+	if (!options->no_libcalls && !is_chosen(&options->choice))
+		poor = gt_record_judge(program);
+	options->choice.libcalls |= poor != GT_POOR_NOT;
 	return poor;
 }
 

@@ -17,11 +17,12 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 /* At the end: says it if a word of -e named no event, also none of a library that came later. */
 void gt_record_report_events(struct gt_session *session, const struct gt_record_options *options);
 
+/* Does a program show little without the calls of its libraries (--libcall)? It is stripped, or has few functions and a
+ * library that does its work. program: its file. */
 enum gt_record_poor { GT_POOR_NOT, GT_POOR_STRIPPED, GT_POOR_THIN };
+enum gt_record_poor gt_record_judge(const char *program);
 
-/* Before the start: takes the calls of libraries in (--libcall) where a program would show little without them: it is
- * stripped, or has few functions and a library that does its work. Nothing is changed if the command line chooses
- * functions. Returns the reason. program: its file. */
+/* Before the start: takes these calls in, unless the command line chooses functions. Returns the reason. */
 enum gt_record_poor gt_record_choose_libcalls(struct gt_record_options *options,
 					      const char *program);
 

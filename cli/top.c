@@ -18,6 +18,7 @@
 #include "attach/process/clock.h"
 #include "attach/session/session.h"
 #include "cli/looking.h"
+#include "cli/record_report.h"
 #include "cli/running.h"
 #include "cli/top_screen.h"
 #include "cli/values.h"
@@ -321,7 +322,16 @@ static void title_of(const struct arguments *arguments, char *title, size_t byte
 		used += (size_t)snprintf(title + used, bytes - used, " %s", *word);
 }
 
-static int show_live(const struct arguments *arguments)
+/* Is a program started that would show little without the calls of its libraries, and no functions were chosen? */
+static bool wants_libcalls(const struct arguments *arguments, const char *program)
+{
+	return program != NULL && !arguments->filter.count && !arguments->notrace.count &&
+	       !arguments->libs.count && !arguments->libraries &&
+	       gt_record_judge(program) != GT_POOR_NOT;
+}
+
+/* program: its file; NULL: none is started. */
+static int show_live(const struct arguments *arguments, const char *program)
 {
 	struct gt_session_options options = {
 		.size = sizeof(options),
@@ -334,6 +344,7 @@ static int show_live(const struct arguments *arguments)
 		.mode = GRAFTRACE_MODE_OVERWRITE,
 		.buffer_bytes = arguments->buffer_bytes,
 		.libraries = arguments->libraries,
+		.libcalls = wants_libcalls(arguments, program),
 		.library_globs = arguments->libs.count ? arguments->libs.list : NULL,
 	};
 	struct live live = { .interval_ns = arguments->interval_ns };
@@ -395,7 +406,7 @@ int gt_cmd_top(int argc, char **argv)
 		result = gt_run_find_program(NAME, arguments->argv[0], &program);
 	if (result == 0 && arguments->path == NULL &&
 	    (arguments->argv != NULL || arguments->pid_count))
-		result = show_live(arguments);
+		result = show_live(arguments, program);
 	free(program);
 	free(arguments->pids);
 	free(arguments);

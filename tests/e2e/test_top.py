@@ -186,3 +186,9 @@ def test_what_cannot_be_shown_is_told(graftrace, terminal):
     done = subprocess.run(["setsid", "-w", graftrace.path, "top"], cwd=graftrace.directory,
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "needs a terminal" in done.stderr
+
+
+def test_a_stripped_program_is_shown_with_the_calls_of_its_libraries(graftrace, terminal):
+    terminal("--", "bzip2", "-c", "/bin/sh").until(r"^.* BZ2_\w+@plt$")
+    shown = terminal("-l", "*", "--", "bzip2", "-c", "/bin/sh")
+    assert "@plt" not in shown.until(r"^ended")
