@@ -106,6 +106,19 @@ def test_the_sessions_of_the_readme_run_as_shown(place):
             assert same, f"{command}\nline: {line}\nprinted:\n{done.stdout}{done.stderr}"
 
 
+def test_what_is_here_instead_of_other_tools_words_is_there_and_in_the_man_page():
+    table = README[README.index("## Coming from other tools"):README.index("## More")]
+    here = re.findall(r"\| `graftrace ([a-z]+)( [^`]*)?`[^|]*\|$", table, re.M)
+    page = (tree.ROOT / "doc" / "man" / "graftrace.1").read_text().replace("\\-", "-").replace("\\(aq", "'")
+    assert len(here) >= 15
+    for command, rest in here:
+        help_text = subprocess.run([tree.BUILD / "cli" / "graftrace", command, "--help"], check=True,
+                                   capture_output=True, text=True).stdout
+        for option in re.findall(r"(?<=\s)--?[a-zA-Z][a-z-]*", rest):
+            assert re.search(rf"(?<![\w-]){option}(?![\w-])", help_text), f"{command} {option}"
+        assert f"graftrace {command}{rest}" in page, f"{command}{rest}"
+
+
 def kill_those_of(program):
     """A program under a mount goes on when the mount has ended."""
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
