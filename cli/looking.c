@@ -245,11 +245,16 @@ int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *mes
 	return 0;
 }
 
-uint32_t gt_look_width(void)
+uint32_t gt_look_width_of(int fd)
 {
 	struct winsize size;
 
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+	return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+uint32_t gt_look_width(void)
+{
+	return gt_look_width_of(STDOUT_FILENO);
 }
 
 void gt_look_headline(struct gt_recording *recording, const char *path, char *line, size_t bytes)

@@ -48,6 +48,7 @@ int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *mes
 
 /* Columns of the terminal that stdout is; 0: it is none, or does not know. */
 uint32_t gt_look_width(void);
+uint32_t gt_look_width_of(int fd);
 
 /* "words -n 3: graftrace.data of 2026-11-24 12:00:00", with a line's end: whose calls are seen. On a
  * terminal it is the first line of every view. */

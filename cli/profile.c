@@ -18,6 +18,7 @@
 
 #include "attach/process/clock.h"
 #include "attach/session/session.h"
+#include "cli/looking.h"
 #include "cli/output.h"
 #include "cli/profile_interval.h"
 #include "cli/profile_table.h"
@@ -58,6 +59,8 @@ static const char help[] =
 	"      --sort KEY            total (default), self, calls, avg, stddev, name\n"
 	"      --limit N             only the first N rows\n"
 	"      --format FORMAT       text (default) or csv, with times in nanoseconds\n"
+	"      --names WHICH         short (default on terminals: C++ and Rust without\n"
+	"                            template arguments), full\n"
 	"      --create-table        only print the statement that makes ClickHouse's table\n"
 	"  -o, --output FILE         the table goes there (- is stdout); with --to also\n"
 	"                            http://HOST:PORT, the server that takes it\n"
@@ -71,6 +74,7 @@ enum {
 	OPTION_SORT = 256,
 	OPTION_LIMIT,
 	OPTION_FORMAT,
+	OPTION_NAMES,
 	OPTION_LIBS,
 	OPTION_LIB,
 	OPTION_UNPREPARED,
@@ -99,6 +103,7 @@ static const struct option options_known[] = {
 	{ "sort", required_argument, NULL, OPTION_SORT },
 	{ "limit", required_argument, NULL, OPTION_LIMIT },
 	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "names", required_argument, NULL, OPTION_NAMES },
 	{ "output", required_argument, NULL, 'o' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -106,6 +111,7 @@ static const struct option options_known[] = {
 
 struct arguments {
 	const char **filter, **notrace, **graph, **libs; /* NULL-terminated, malloc'ed */
+	const char *names;				 /* --names; NULL: as the place wants it */
 	const char *output;				 /* NULL: stderr; stdout with pids */
 	int32_t *pids;
 	size_t pid_count;
@@ -178,6 +184,9 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 	case 'o':
 		arguments->output = optarg;
 		break;
+	case OPTION_NAMES:
+		arguments->names = optarg;
+		return gt_look_names(optarg, -1, &arguments->table.brief, message);
 	case OPTION_LIB:
 		add(arguments->libs, optarg);
 		break;
@@ -261,6 +270,13 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return usage("a server takes the formats of --to, no tables");
 	if (arguments->pid_count == 0)
 		arguments->argv = argv + optind;
+	if (arguments->output == NULL) {
+		int fd = arguments->pid_count > 0 ? STDOUT_FILENO : STDERR_FILENO;
+
+		if (arguments->names == NULL)
+			arguments->table.brief = isatty(fd);
+		arguments->table.width = gt_look_width_of(fd);
+	}
 	return -1;
 }
 

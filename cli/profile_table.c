@@ -6,6 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/report.h"
+#include "export/short_names.h"
+
+#define CALLS_WIDTH 11
+#define TIME_WIDTH  13
+#define NAME_WIDTH  26 /* the least for a name, with the blanks before it */
+
 static const char *const sort_keys[] = { "total", "self", "calls", "avg", "stddev", "name" };
 enum { SORT_TOTAL, SORT_SELF, SORT_CALLS, SORT_AVERAGE, SORT_DEVIATION, SORT_NAME, SORT_KEYS };
 
@@ -65,14 +72,22 @@ void gt_profile_table_sort(struct gt_profile_row *rows, uint32_t count)
 	qsort(rows, count, sizeof(*rows), compare_rows);
 }
 
-/* Prints 12 columns: three decimals, in the unit that leaves at most three digits before the
- * point. */
-static void print_time(FILE *to, uint64_t ns)
+/* Prints 13 columns: three decimals, in the unit that leaves at most three digits before the point;
+ * nanoseconds without decimals. of_one: the duration of one call, which is unknown below the clock's grain. */
+static void print_time(FILE *to, uint64_t ns, bool of_one)
 {
 	static const char *const units[] = { "us", "ms", "s " };
 	uint64_t unit = 1000;
 	int i = 0;
 
+	if (of_one && ns < GT_REPORT_GRAIN_NS) {
+		fprintf(to, "       <%d ns", GT_REPORT_GRAIN_NS);
+		return;
+	}
+	if (ns < 1000) {
+		fprintf(to, " %9u ns", (unsigned)ns);
+		return;
+	}
 	while (i < 2 && ns / unit >= 1000) {
 		unit *= 1000;
 		i++;
@@ -96,11 +111,20 @@ static void print_csv_text(FILE *to, const char *text)
 	putc('"', to);
 }
 
+/* Is the deviation left out of a text, so that names have room in a narrow terminal? */
+static bool is_narrow(const struct gt_profile_table *table)
+{
+	return !table->csv && !table->no_deviation && table->width != 0 &&
+	       table->width < CALLS_WIDTH + 4 * TIME_WIDTH + NAME_WIDTH;
+}
+
 static void print_row(FILE *to, const struct gt_profile_table *table,
 		      const struct gt_profile_row *row)
 {
 	const uint64_t times[] = { row->time_ns, row->self_ns, average(row), deviation(row) };
-	const size_t count = table->no_deviation ? 3 : 4;
+	const size_t count = table->no_deviation || is_narrow(table) ? 3 : 4;
+	const char *name = row->named.name;
+	char brief[GT_SHORT_NAME_MAX + 4];
 
 	if (table->csv) {
 		if (table->to_ns)
@@ -115,9 +139,17 @@ static void print_row(FILE *to, const struct gt_profile_table *table,
 	} else {
 		fprintf(to, "%11llu", (unsigned long long)row->hits);
 		for (size_t i = 0; i < count; i++)
-			print_time(to, times[i]);
+			print_time(to, times[i], row->hits == 1 && i < 3);
 		fputs("  ", to);
-		for (const char *c = row->named.name; *c != '\0'; c++)
+		if (table->brief) {
+			const uint32_t before = CALLS_WIDTH + TIME_WIDTH * (uint32_t)count + 2;
+
+			gt_short_name(name, brief);
+			if (table->width > before + 8)
+				gt_cut_middle(brief, table->width - before);
+			name = brief;
+		}
+		for (const char *c = name; *c != '\0'; c++)
 			putc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, to);
 	}
 	putc('\n', to);
@@ -134,9 +166,11 @@ void gt_profile_table_print(FILE *to, const struct gt_profile_table *table,
 			table->no_deviation ? "" : ",stddev_ns");
 	else if (!table->csv)
 		fprintf(to, "%11s %12s %12s %12s%s  %s\n", "Calls", "Total", "Self", "Average",
-			table->no_deviation ? "" : "       StdDev", "Function");
+			table->no_deviation || is_narrow(table) ? "" : "       StdDev", "Function");
 	for (uint32_t i = 0; i < shown; i++)
 		print_row(to, table, &rows[i]);
 	if (!table->csv && shown < count)
 		fprintf(to, "\n%u more rows are not shown (--limit).\n", count - shown);
+	if (is_narrow(table))
+		fprintf(to, "\nToo narrow (%u columns) for: StdDev\n", table->width);
 }

@@ -13,6 +13,8 @@ struct gt_profile_table {
 	bool csv;
 	bool no_deviation; /* it is not known of an interval */
 	bool no_head;	   /* of CSV: there was one */
+	bool brief;	   /* of text: short names (export/short_names.h) … */
+	uint32_t width;	   /* … cut in the middle to lines of so many columns; 0: not */
 	uint64_t limit;	   /* rows; 0 = all */
 	uint64_t from_ns;  /* of an interval, since 1970: in the rows of CSV; 0, 0 none */
 	uint64_t to_ns;

@@ -274,8 +274,21 @@ def test_the_method_is_seen_in_a_narrow_terminal(graftrace):
     subprocess.run(["g++", "-O0", "long.cpp", "-o", "long"], cwd=graftrace.directory, check=True)
     graftrace("record", "./long")
     graftrace("record", "-o", "more", "./long", "2")
-    for words in (["report"], ["graph"], ["diff", "graftrace.data", "more"]):
-        text = re.sub(r"\x1b\[\d*m", "", "\n".join(on_terminal(graftrace, *words, "--no-pager")))
+    for words in (["report", "--no-pager"], ["graph", "--no-pager"], ["diff", "--no-pager", "graftrace.data", "more"],
+                  ["profile", "./long"]):
+        text = re.sub(r"\x1b\[\d*m", "", "\n".join(on_terminal(graftrace, *words)))
         shown = [line for line in text.splitlines() if "a_" in line]
         assert shown and all("::do_the_work" in line and "…" in line for line in shown), shown
         assert all(len(line) <= 80 for line in shown), shown
+
+
+def test_names_of_a_profile_are_short_where_that_is_wanted_and_times_of_one_call_known(graftrace):
+    (graftrace.directory / "long.cpp").write_text("""
+        template<class T> struct a_class { __attribute__((noinline)) void work() { asm volatile(""); } };
+        int main() { a_class<int>().work(); }""")
+    subprocess.run(["g++", "-O0", "long.cpp", "-o", "long"], cwd=graftrace.directory, check=True)
+    assert "a_class<int>::work" in graftrace("profile", "./long").stderr
+    told = graftrace("profile", "--names=short", "./long").stderr
+    assert "a_class<…>::work" in told and "0.000 us     0.000 us" not in told
+    assert re.search(r"^ +1 +(<20|\d+) ns +(<20|\d+) ns ", told, re.M)
+    assert "'long' is none of short, full" in graftrace("profile", "--names", "long", "./long", code=2).stderr
