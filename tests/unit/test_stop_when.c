@@ -110,10 +110,10 @@ static void a_caret_stands_where_it_goes_wrong(void **state)
 		const char *what;
 	} bad[] = {
 		{ "", 0, "a condition is wanted" },
-		{ "f", 1, "no condition" },
+		{ "f", 1, "not a condition" },
 		{ "f > ", 3, "time is missing" },
 		{ "f > 10", 6, "unit is missing" },
-		{ "f > 10x", 4, "no time" },
+		{ "f > 10x", 4, "not a duration" },
 		{ "f > 0ms", 4, "every call" },
 		{ "> 10ms", 0, "function is missing" },
 		{ "f hit", 5, "number is missing" },
@@ -123,8 +123,8 @@ static void a_caret_stands_where_it_goes_wrong(void **state)
 		{ "signal SIGFOO", 7, "no such signal" },
 		{ "signal 65", 7, "no such signal" },
 		{ "signal KILL", 7, "no program sees" },
-		{ "crashes", 7, "no condition" },
-		{ "f >99999999999999999999999999999999999999999ms", 3, "no time" },
+		{ "crashes", 7, "not a condition" },
+		{ "f >99999999999999999999999999999999999999999ms", 3, "not a duration" },
 	};
 
 	(void)state;
