@@ -195,6 +195,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 static int print(struct arguments *arguments, struct gt_recording *recording)
 {
+	char proposal[GT_LOOK_PROPOSAL_BYTES];
 	struct gt_stack_report report;
 	struct gt_pager pager;
 	struct gt_out out;
@@ -225,8 +226,13 @@ static int print(struct arguments *arguments, struct gt_recording *recording)
 	else if (error == GT_ENOENT)
 		gt_complain(NAME,
 			    "'%s': no call is left to be shown; 'graftrace report -i %s' lists the "
-			    "functions",
-			    arguments->path, arguments->path);
+			    "functions%s",
+			    arguments->path, arguments->path,
+			    gt_look_propose(recording,
+					    arguments->globs[0] != NULL
+						    ? arguments->globs[0]
+						    : arguments->graph.callers_of,
+					    proposal));
 	else if (error == GT_EIO)
 		gt_complain(NAME, "cannot write: %s", strerror(failed));
 	else

@@ -273,6 +273,23 @@ void gt_look_headline(struct gt_recording *recording, const char *path, char *li
 			*at = '?';
 }
 
+const char *gt_look_propose(struct gt_recording *recording, const char *word,
+			    char text[GT_LOOK_PROPOSAL_BYTES])
+{
+	struct gt_target *target = gt_recording_target(recording);
+	uint32_t end = gt_recording_function_end(recording);
+	struct gt_proposal nearest = { .word = NULL };
+	struct gt_function function;
+
+	text[0] = '\0';
+	for (uint32_t i = 1; word != NULL && i < end; i++)
+		if (gt_target_function(target, i, &function) == 0 && function.name != NULL)
+			gt_propose(&nearest, word, function.name);
+	if (nearest.word != NULL && strcmp(nearest.word, word) != 0)
+		snprintf(text, GT_LOOK_PROPOSAL_BYTES, "; did you mean '%.120s'?", nearest.word);
+	return text;
+}
+
 void gt_look_begin(struct gt_recording *recording, const char *path, int fd)
 {
 	char line[640];

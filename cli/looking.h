@@ -54,6 +54,12 @@ uint32_t gt_look_width_of(int fd);
  * terminal it is the first line of every view. */
 void gt_look_headline(struct gt_recording *recording, const char *path, char *line, size_t bytes);
 
+/* "; did you mean 'main'?" if a function of the recording may be meant by the word (NULL: none) and none has this name;
+ * else "". */
+#define GT_LOOK_PROPOSAL_BYTES 160
+const char *gt_look_propose(struct gt_recording *recording, const char *word,
+			    char text[GT_LOOK_PROPOSAL_BYTES]);
+
 /* Writes that line to fd if stdout is a terminal. */
 void gt_look_begin(struct gt_recording *recording, const char *path, int fd);
 

@@ -468,6 +468,18 @@ static void set_wanted(struct arguments *arguments, struct gt_recording *recordi
 		arguments->style.sources = &arguments->sources;
 }
 
+/* The first function that was asked for; NULL: none was. */
+static const char *meant(const struct arguments *arguments)
+{
+	const struct gt_report_options *wanted = &arguments->wanted;
+
+	if (arguments->spread != NULL)
+		return arguments->spread;
+	if (wanted->of != NULL)
+		return wanted->of;
+	return wanted->graph != NULL ? wanted->graph[0] : NULL;
+}
+
 static const char *why_empty(const struct arguments *arguments)
 {
 	const struct gt_report_options *wanted = &arguments->wanted;
@@ -500,6 +512,7 @@ int gt_cmd_report(int argc, char **argv)
 	struct arguments arguments = { .path = GT_DEFAULT_RECORDING,
 				       .pager = true,
 				       .color = "auto" };
+	char proposal[GT_LOOK_PROPOSAL_BYTES];
 	struct gt_message message = { "" };
 	struct gt_report *report;
 	int result = parse(argc, argv, &arguments);
@@ -560,7 +573,8 @@ int gt_cmd_report(int argc, char **argv)
 		gt_report_keep(report, arguments.spread);
 	gt_report_sort(report, arguments.sort);
 	if (report->row_count == 0)
-		gt_complain(NAME, "'%s': %s", arguments.path, why_empty(&arguments));
+		gt_complain(NAME, "'%s': %s%s", arguments.path, why_empty(&arguments),
+			    gt_look_propose(recording, meant(&arguments), proposal));
 	result = print(&arguments, recording, report);
 	if (report->damaged)
 		gt_complain(NAME, "'%s': %llu records make no sense and are left out",

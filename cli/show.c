@@ -360,6 +360,12 @@ static bool is_known(struct gt_recording *recording, bool times)
 	return false;
 }
 
+/* The first function that was asked for; NULL: none was. */
+static const char *meant(const struct arguments *arguments)
+{
+	return arguments->filter.graph != NULL ? arguments->filter.graph[0] : NULL;
+}
+
 static const char *why_empty(const struct arguments *arguments)
 {
 	const struct gt_filter *filter = &arguments->filter;
@@ -375,6 +381,7 @@ static const char *why_empty(const struct arguments *arguments)
 /* --format json. */
 static int show_json(struct arguments *arguments, struct gt_recording *recording)
 {
+	char proposal[GT_LOOK_PROPOSAL_BYTES];
 	struct gt_message message = { "" };
 	struct gt_stack_report report;
 	struct gt_pager pager;
@@ -398,7 +405,8 @@ static int show_json(struct arguments *arguments, struct gt_recording *recording
 	gt_progress_end();
 	gt_pager_stop(&pager);
 	if (error == 0 && export.out.bytes == 0)
-		gt_complain(NAME, "'%s': %s", arguments->path, why_empty(arguments));
+		gt_complain(NAME, "'%s': %s%s", arguments->path, why_empty(arguments),
+			    gt_look_propose(recording, meant(arguments), proposal));
 	if (error == GT_ENOMEM)
 		gt_complain(NAME, "out of memory");
 	else if (error == GT_EIO && export.out.error != EPIPE)
@@ -426,6 +434,7 @@ static int show(struct arguments *arguments, bool color)
 	struct gt_text *text = malloc(sizeof(*text));
 	struct gt_short_names names = { .names = NULL };
 	struct gt_sources sources = { .with_text = arguments->source };
+	char proposal[GT_LOOK_PROPOSAL_BYTES];
 	struct gt_pager pager;
 	int result = GT_EXIT_FAILED;
 	bool shown = false;
@@ -474,7 +483,8 @@ static int show(struct arguments *arguments, bool color)
 	gt_progress_end();
 	gt_pager_stop(&pager);
 	if (!shown && result == GT_EXIT_DONE)
-		gt_complain(NAME, "'%s': %s", arguments->path, why_empty(arguments));
+		gt_complain(NAME, "'%s': %s%s", arguments->path, why_empty(arguments),
+			    gt_look_propose(recording, meant(arguments), proposal));
 	if (gt_look_tell(NAME, arguments->path, recording) != GT_EXIT_DONE)
 		result = GT_EXIT_FAILED;
 	if (text->merge.out_of_memory) {

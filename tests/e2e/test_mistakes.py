@@ -125,6 +125,15 @@ def test_a_condition_on_a_function_that_is_not_there_is_told_with_what_may_be_me
     assert "--stop-when: there is no function 'most_frequnt'; did you mean 'most_frequent'?; 'graftrace" in told
 
 
+def test_a_function_that_is_typed_wrongly_is_proposed_where_a_recording_is_looked_at(graftrace, compile):
+    graftrace("record", compile(WORDS, "-O0"))
+    for words in (["show", "-g"], ["show", "--format=json", "-g"], ["report", "-g"], ["report", "--hist"],
+                  ["report", "--callers"], ["graph"], ["graph", "--callers"]):
+        told = graftrace(*words, "most_frequnt", code=None).stderr
+        assert "; did you mean 'most_frequent'?\n" in told, told
+    assert "did you mean" not in graftrace("show", "-g", "main", "-t", "0-0.000001").stderr
+
+
 def test_a_pattern_that_is_empty_is_told(graftrace, compile):
     done = graftrace("record", "-l", "", compile(WORDS, "-O0"))
     assert "-l '' names no function" in done.stderr
