@@ -282,9 +282,9 @@ void gt_record_report_libcalls(enum gt_record_poor poor, const char *program)
 				 (int)strcspn(name, "."), name);
 	}
 	fprintf(stderr,
-		"graftrace: calls of libraries are recorded too, as puts@plt, since '%s' %s "
+		"graftrace: calls of libraries are recorded too, as puts@plt, since the program %s "
 		"(--no-libcall: not); %s%s\n",
-		program, poor == GT_POOR_STRIPPED ? "is stripped" : "has few functions of its own",
+		poor == GT_POOR_STRIPPED ? "is stripped" : "has few functions",
 		globs[0] != '\0' ? "--lib takes a library's own functions: "
 				 : "--libs takes the libraries' own functions",
 		globs);

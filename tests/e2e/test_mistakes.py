@@ -200,8 +200,7 @@ def test_a_stripped_front_of_a_library_says_what_takes_the_work_in(graftrace, mo
     asked = graftrace("record", "bzip2", "-c", "/proc/self/cmdline").stderr
     assert re.search(r"-dbgsym\b.*; `debuginfod-find debuginfo /\S*bzip2` asks for them\n", asked)
     assert "--lib takes a library's own functions: 'libbz2*'\n" in plain
-    assert re.search(r"calls of libraries are recorded too, as puts@plt, since '/\S*bzip2' is stripped "
-                     r"\(--no-libcall: not\)", plain)
+    assert "libraries are recorded too, as puts@plt, since the program is stripped (--no-libcall: not); --lib" in plain
     assert re.search(r"BZ2_\w+@plt", graftrace("report").stdout)
     told = graftrace("record", "--no-libcall", "bzip2", "-c", "/proc/self/cmdline").stderr
     assert "few calls: the work may lie in libraries" in told and "recorded too" not in told
@@ -215,7 +214,7 @@ def test_a_front_of_a_library_is_recorded_with_the_calls_of_it(graftrace, compil
     program = compile("#include <zstd.h>\nint main(void) { return ZSTD_versionNumber() == 0; }", "-O0",
                       "-Wl,--no-as-needed", "-lzstd")
     told = graftrace("record", program).stderr
-    assert "has few functions of its own (--no-libcall: not); " in told
+    assert "since the program has few functions (--no-libcall: not); " in told
     assert "; --lib takes a library's own functions: 'libzstd*'\n" in told
     assert "ZSTD_versionNumber@plt" in graftrace("report").stdout
     assert "recorded too" in graftrace("record", "--serve=127.0.0.1:0", program).stderr
@@ -225,7 +224,7 @@ def test_a_front_of_a_library_is_recorded_with_the_calls_of_it(graftrace, compil
     script = graftrace.directory / "script"
     script.write_text(f"#!{program}\n")
     script.chmod(0o755)
-    assert f"since '{program}' has few functions" in graftrace("record", "./script").stderr
+    assert "since the program has few functions" in graftrace("record", "./script").stderr
 
 
 def test_dpkg_is_asked_for_the_package_with_the_names_where_that_takes_no_time_beside_the_program(
