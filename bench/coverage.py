@@ -155,7 +155,7 @@ def beside_uftrace():
         times = {"plain": [], "ours": [], "peers": []}
         for _ in range(rounds):
             plain = timed([path, *arguments])
-            own = timed([GRAFTRACE, "record", "-o", ours, "--", path, *arguments])
+            own = timed([GRAFTRACE, "record", "--no-libcall", "-o", ours, "--", path, *arguments])
             remove(peers)
             peer = timed(["uftrace", "record", "-v", "--force", "--no-event", "--no-libcall", "-P",
                           ".", "-d", peers, path, *arguments])

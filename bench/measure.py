@@ -74,7 +74,7 @@ def record(data, program, *options, **how):
     asked for the flight recorder.
     """
     remove(data)
-    out, err = graftrace("record", "-o", data, *options, "--", *program, **how)
+    out, err = graftrace("record", "--no-libcall", "-o", data, *options, "--", *program, **how)
     lines = [line for line in err.splitlines() if line.strip()]
     if not lines:
         raise Failed("graftrace record ended without its line")
