@@ -238,7 +238,9 @@ static void tell_report(const struct arguments *arguments, const struct gt_stack
 	tell(report->without_start, "return of a call whose start is not known is left out",
 	     "returns of calls whose starts are not known are left out");
 	tell(report->entries_only, "call has only its entry", "calls have only their entries");
-	tell(report->lost, "record was lost", "records were lost");
+	/* Of the whole recording it is told, with the cause, of the recording itself. */
+	if (arguments->window.from.set || arguments->window.to.set || arguments->filter.tid)
+		tell(report->lost, "record was lost", "records were lost");
 	tell(report->gaps, "place where a part of a thread's trace is missing",
 	     "places where parts of threads' traces are missing");
 }

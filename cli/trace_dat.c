@@ -17,6 +17,8 @@
 #define PAGE		 4096u
 #define PIECE		 (16 * PAGE)
 #define CPUS_MAX	 4096u
+#define OPTION_DONE	 0
+#define OPTION_CPUSTAT	 2
 #define EVENT_PATH_BYTES 160u /* of an event's format */
 
 struct dat {
@@ -24,6 +26,7 @@ struct dat {
 	struct gt_control_target *target;
 	struct gt_message *message;
 	char *piece;
+	bool has_lost;
 };
 
 static void put(struct dat *dat, const void *bytes, size_t count)
@@ -164,6 +167,35 @@ static uint32_t count_cpus(struct dat *dat)
 	return count;
 }
 
+/* Of a recording that has lost something: what `trace-cmd report --stat` prints, the counts of each CPU. */
+static int put_options(struct dat *dat, uint32_t cpus)
+{
+	int error = 0;
+
+	put(dat, "options  ", 10);
+	for (uint32_t i = 0; i < cpus && error == 0; i++) {
+		off_t place, end;
+		uint64_t bytes;
+		char path[64];
+
+		put_number(dat, OPTION_CPUSTAT, 2);
+		place = ftello(dat->file);
+		put_number(dat, 0, 4);
+		fprintf(dat->file, "CPU: %u\n", i);
+		snprintf(path, sizeof(path), "per_cpu/cpu%u/stats", i);
+		error = put_content(dat, path, &bytes);
+		if (error == GT_ENOENT)
+			error = 0;
+		put_number(dat, 0, 1);
+		end = ftello(dat->file);
+		fseeko(dat->file, place, SEEK_SET);
+		put_number(dat, (uint64_t)(end - place) - 4, 4);
+		fseeko(dat->file, end, SEEK_SET);
+	}
+	put_number(dat, OPTION_DONE, 2);
+	return error;
+}
+
 static void fill_page(struct dat *dat)
 {
 	static const char zeros[PAGE];
@@ -220,13 +252,18 @@ static int put_all(struct dat *dat)
 	if (error == 0)
 		error = put_file(dat, "saved_cmdlines", 8);
 	put_number(dat, cpus, 4);
+	if (error == 0 && dat->has_lost)
+		error = put_options(dat, cpus);
 	put(dat, "flyrecord", 10);
 	return error == 0 ? put_cpus(dat, cpus) : error;
 }
 
 int gt_trace_dat_write(struct gt_recording *recording, int fd, struct gt_message *message)
 {
-	struct dat dat = { .message = message, .piece = malloc(PIECE) };
+	struct dat dat = { .message = message,
+			   .piece = malloc(PIECE),
+			   .has_lost =
+				   graftrace_lost_calls(gt_recording_info(recording)->lost) > 0 };
 	struct gt_recorded *recorded = NULL;
 	int copy = dup(fd), error = GT_ENOMEM;
 

@@ -119,6 +119,34 @@ void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes)
 		 lane->tid, stack);
 }
 
+void gt_export_lost(const struct gt_moment *moment, char *text, size_t bytes)
+{
+	if (moment->value != 0)
+		snprintf(text, bytes, "%" PRIu64 " records lost", moment->value);
+	else
+		snprintf(text, bytes, "a part is missing");
+}
+
+void gt_export_lacks(const struct gt_stack_report *report, char *text, size_t bytes)
+{
+	const struct {
+		uint64_t count;
+		const char *one, *many;
+	} lacks[] = {
+		{ report->lost, "record lost", "records lost" },
+		{ report->gaps, "part missing", "parts missing" },
+		{ report->without_return, "call without a return", "calls without a return" },
+	};
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]) && used < bytes; i++)
+		if (lacks[i].count > 0)
+			used += (size_t)snprintf(
+				text + used, bytes - used, "%s%" PRIu64 " %s", used > 0 ? ", " : "",
+				lacks[i].count, lacks[i].count == 1 ? lacks[i].one : lacks[i].many);
+}
+
 static int take_lane(void *user, struct gt_lane *lane)
 {
 	struct gt_export *export = user;

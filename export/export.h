@@ -129,6 +129,11 @@ const char *gt_export_build(struct gt_export *export, uint32_t number,
 /* Name of a lane, "NAME-TID" or "NAME-TID stack 2" (of a stack that is not the thread's first one), cut to
  * bytes - 1. NAME is "<...>" where it is not known. */
 void gt_export_lane_name(const struct gt_lane *lane, char *text, size_t bytes);
+/* "12 records lost", or "a part is missing" where nobody knows how many; of a GT_MOMENT_LOST. */
+void gt_export_lost(const struct gt_moment *moment, char *text, size_t bytes);
+/* What an export lacks, "12 records lost, 1 part missing, 3 calls without a return", for formats that can say it only
+ * once. Empty: it lacks nothing. */
+void gt_export_lacks(const struct gt_stack_report *report, char *text, size_t bytes);
 /* The own time, in ticks, of a call that ended at `end`; never below 0. */
 static inline uint64_t gt_export_self(const struct gt_stack_call *call, uint64_t end)
 {

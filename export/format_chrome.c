@@ -145,7 +145,7 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 				   gt_export_name(export, moment->function, number, NULL));
 		break;
 	case GT_MOMENT_LOST:
-		__builtin_snprintf(text, sizeof(text), "%" PRIu64 " records lost", moment->value);
+		gt_export_lost(moment, text, sizeof(text));
 		break;
 	}
 	event(export, lane, "i");

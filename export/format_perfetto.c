@@ -111,6 +111,14 @@ static void annotate(struct perfetto *state, const char *name, const char *text)
 	gt_proto_message(&state->inner, EVENT_ANNOTATION, &state->innermost);
 }
 
+/* How a call ended that did not return; NULL: it returned. */
+static const char *end_of(const struct gt_stack_call *call)
+{
+	return call->flags & GT_STACK_OPEN	  ? "still open"
+	       : call->flags & GT_STACK_NO_RETURN ? "without a return"
+						  : NULL;
+}
+
 static int event(struct gt_export *export, const struct gt_lane *lane, unsigned type,
 		 uint64_t ticks, uint32_t function, const char *name,
 		 const struct gt_stack_call *call)
@@ -138,6 +146,8 @@ static int event(struct gt_export *export, const struct gt_lane *lane, unsigned 
 	if (call != NULL)
 		annotate(state, type == SLICE_BEGIN ? "arguments" : "returns",
 			 type == SLICE_BEGIN ? call->arguments : call->result);
+	if (call != NULL && type == SLICE_END)
+		annotate(state, "end", end_of(call));
 	gt_proto_number(inner, EVENT_TYPE, type);
 	gt_proto_number(inner, EVENT_TRACK, lane_uuid(lane));
 	gt_proto_message(&state->packet, PACKET_TRACK_EVENT, inner);
@@ -162,7 +172,7 @@ static int moment(struct gt_export *export, struct gt_lane *lane, const struct g
 	if (moment->kind == GT_MOMENT_CALL)
 		return event(export, lane, INSTANT, moment->clock, moment->function, NULL, NULL);
 	if (moment->kind == GT_MOMENT_LOST)
-		snprintf(text, sizeof(text), "%" PRIu64 " records lost", moment->value);
+		gt_export_lost(moment, text, sizeof(text));
 	else
 		snprintf(text, sizeof(text), "%.*s",
 			 (int)(moment->text_bytes < 500 ? moment->text_bytes : 500), moment->text);

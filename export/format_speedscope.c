@@ -103,15 +103,17 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	const char *before = "";
 	uint32_t shown = 0, busiest = 0;
 	uint64_t most = 0;
-	char number[24];
+	char number[24], lacks[128], name[2200];
 	int error = 0;
 
-	(void)report;
+	gt_export_lacks(report, lacks, sizeof(lacks));
 	gt_out_text(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 			 "\"exporter\":");
 	gt_out_json(out, export->about.made_by);
 	gt_out_text(out, ",\"name\":");
-	gt_out_json(out, export->about.command_line);
+	snprintf(name, sizeof(name), "%.2000s%s%s%s", export->about.command_line,
+		 lacks[0] ? " (" : "", lacks, lacks[0] ? ")" : "");
+	gt_out_json(out, name);
 	gt_out_text(out, ",\"profiles\":[");
 	for (uint32_t i = 0; i < state->profile_room && error == 0; i++) {
 		const struct profile *profile = &state->profiles[i];

@@ -49,15 +49,15 @@ static void color_of(void *user, uint32_t node, unsigned color[3])
 static int end(struct gt_export *export, const struct gt_stack_report *report)
 {
 	struct flame *state = export->state;
-	char title[2100], whole[32];
+	char title[2300], whole[32], lacks[128];
 
-	(void)report;
 	if (gt_tree_finish(&state->merged.tree) != 0)
 		return GT_ENOMEM;
 	gt_flame_time(whole, gt_export_duration_ns(export, state->merged.tree.nodes[0].total));
-	snprintf(title, sizeof(title), "%.2000s (%s in all threads)",
+	gt_export_lacks(report, lacks, sizeof(lacks));
+	snprintf(title, sizeof(title), "%.2000s (%s in all threads%s%s)",
 		 export->about.command_line[0] ? export->about.command_line : export->about.program,
-		 whole);
+		 whole, lacks[0] ? "; " : "", lacks);
 	const struct gt_flame flame = { .tree = &state->merged.tree,
 					.title = title,
 					.user = export,

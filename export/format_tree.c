@@ -171,14 +171,17 @@ static int end_callgrind(struct gt_export *export, const struct gt_stack_report 
 	uint32_t count = 0, at = 0, line;
 	const char *file = NULL;
 	uint64_t all = 0;
+	char lacks[128];
 	int error = sum_up(export, &sums, &edges, &count);
 
-	(void)report;
+	gt_export_lacks(report, lacks, sizeof(lacks));
 	if (error == 0) {
 		gt_out_text(out, "# callgrind format\nversion: 1\ncreator: ");
 		gt_out_text(out, export->about.made_by);
 		gt_out_text(out, "\ncmd: ");
 		folded_name(out, export->about.command_line);
+		if (lacks[0])
+			gt_out_printf(out, "\ndesc: Recording: %s", lacks);
 		gt_out_text(out, "\npositions: line\nevents: ns\n\n");
 	}
 	for (uint32_t function = 1; error == 0 && function <= export->function_end; function++) {
@@ -244,14 +247,16 @@ static int end_dot(struct gt_export *export, const struct gt_stack_report *repor
 	struct sums *sums = NULL;
 	struct edge *edges = NULL;
 	uint32_t count = 0;
-	char number[24];
+	char number[24], lacks[128];
 	int error = sum_up(export, &sums, &edges, &count);
 
-	(void)report;
+	gt_export_lacks(report, lacks, sizeof(lacks));
 	if (error == 0) {
 		uint64_t all = state->tree.nodes[0].total;
 
 		gt_out_text(out, "digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n");
+		if (lacks[0])
+			gt_out_printf(out, "\tlabel=\"%s\";\n", lacks);
 		for (uint32_t i = 1; i <= export->function_end; i++) {
 			if (sums[i].calls == 0 || sums[i].total < all / DOT_PART)
 				continue;
@@ -291,6 +296,7 @@ enum {
 	PROFILE_STRING = 6,
 	PROFILE_TIME = 9,
 	PROFILE_DURATION = 10,
+	PROFILE_COMMENT = 13,
 	PROFILE_DEFAULT_TYPE = 14,
 };
 
@@ -339,11 +345,11 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 {
 	struct gt_merged *state = export->state;
 	struct gt_proto whole = { 0 }, part = { 0 }, list = { 0 };
-	char number[24];
+	char number[24], lacks[128];
 	uint64_t strings = 5;
 	bool failed;
 
-	(void)report;
+	gt_export_lacks(report, lacks, sizeof(lacks));
 	if (gt_tree_finish(&state->tree) != 0)
 		return GT_ENOMEM;
 	pprof_sample_types(&whole, &part);
@@ -381,6 +387,10 @@ static int end_pprof(struct gt_export *export, const struct gt_stack_report *rep
 		gt_proto_text(&whole, PROFILE_STRING,
 			      gt_export_line(export, i)->line ? gt_export_line(export, i)->file
 							      : function.object);
+	}
+	if (lacks[0]) {
+		gt_proto_text(&whole, PROFILE_STRING, lacks);
+		gt_proto_number(&whole, PROFILE_COMMENT, strings);
 	}
 	gt_proto_number(&whole, PROFILE_TIME, export->about.realtime_ns);
 	gt_proto_number(&whole, PROFILE_DURATION,

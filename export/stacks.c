@@ -32,6 +32,10 @@ struct reading {
 	size_t late_count, late_room, late_next;
 	uint64_t ids;
 	uint64_t newest;
+	bool whole; /* no window: all that a writer counts as lost is told */
+	/* By writer's index: calls of its counts that were told as lost. */
+	uint64_t *told_lost;
+	uint32_t told_room;
 	/* The lane of the record before: nearly always the next one's, too. */
 	struct gt_lane *last;
 	const struct gt_source *last_source;
@@ -54,7 +58,8 @@ static uint32_t hash(uint64_t key)
 struct keyed_lane {
 	struct gt_lane lane;
 	uint64_t key;
-	bool told; /* the sink has been given it */
+	uint32_t writer; /* index of the one that has its first record */
+	bool told;	 /* the sink has been given it */
 };
 
 static int grow_table(struct reading *reading)
@@ -130,6 +135,7 @@ static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source
 		lane->stack = source->named ? 0 : source->repeats++;
 		lane->pid = source->pid;
 		lane->tid = source->tid;
+		((struct keyed_lane *)lane)->writer = source->index;
 	}
 	if (source->comm[0] != '\0')
 		memcpy(lane->name, source->comm, sizeof(lane->name));
@@ -139,14 +145,93 @@ static struct gt_lane *lane_of(struct reading *reading, struct gt_source *source
 	return lane;
 }
 
-static inline int tell_lane(struct reading *reading, struct gt_lane *lane)
+static int give_moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
+		       const struct gt_record *record, const struct gt_event_format *event,
+		       const struct gt_record *of_event)
+{
+	struct gt_moment made = {
+		.kind = kind,
+		.clock = record->clock,
+		.value = record->value,
+		.function = record->function,
+		.cpu = record->cpu,
+		.text = record->text,
+		.text_bytes = record->text_bytes,
+		.event = event,
+		.record = of_event,
+	};
+
+	return reading->sink->moment(reading->sink->user, lane, &made);
+}
+
+static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
+		  const struct gt_record *record)
+{
+	if (reading->sink == NULL || reading->sink->moment == NULL)
+		return 0;
+	return give_moment(reading, lane, kind, record, NULL, NULL);
+}
+
+/* Counts calls of a writer as told. GT_ENOMEM. */
+static int add_told(struct reading *reading, uint32_t writer, uint64_t calls)
+{
+	if (writer >= reading->told_room) {
+		uint32_t room = (writer + 1) * 2;
+		uint64_t *told = realloc(reading->told_lost, room * sizeof(*told));
+
+		if (told == NULL)
+			return GT_ENOMEM;
+		memset(told + reading->told_room, 0, (room - reading->told_room) * sizeof(*told));
+		reading->told_lost = told;
+		reading->told_room = room;
+	}
+	reading->told_lost[writer] += calls;
+	reading->report->lost += calls;
+	return 0;
+}
+
+static uint64_t told_of(const struct reading *reading, uint32_t writer)
+{
+	return writer < reading->told_room ? reading->told_lost[writer] : 0;
+}
+
+/* Tells of calls that a writer counts as lost and that no record tells of. lane: NULL if the writer has none.
+ */
+static int tell_lost(struct reading *reading, struct gt_lane *lane, uint32_t writer, uint64_t clock,
+		     uint64_t calls)
+{
+	const struct gt_record lost = {
+		.kind = GT_RECORD_LOST, .clock = clock, .value = calls, .cpu = UINT32_MAX
+	};
+	int error = add_told(reading, writer, calls);
+
+	return error == 0 && lane != NULL ? moment(reading, lane, GT_MOMENT_LOST, &lost) : error;
+}
+
+/* Gives the sink a lane whose first record has this clock. What was overwritten before it is told first. */
+static int tell_lane_slow(struct reading *reading, struct keyed_lane *keyed, uint64_t clock)
+{
+	const struct gt_stack_sink *sink = reading->sink;
+	struct gt_writer writer;
+	uint64_t overwritten = 0;
+	int error = sink->lane != NULL ? sink->lane(sink->user, &keyed->lane) : 0;
+
+	keyed->told = true;
+	if (reading->whole &&
+	    reading->target->ring->writer(reading->target, keyed->writer, &writer) == 0 &&
+	    writer.first > 0)
+		overwritten = writer.lost[GRAFTRACE_LOST_OVERRUN_CALLS];
+	if (error == 0 && overwritten > told_of(reading, keyed->writer))
+		error = tell_lost(reading, &keyed->lane, keyed->writer, clock,
+				  overwritten - told_of(reading, keyed->writer));
+	return error;
+}
+
+static inline int tell_lane(struct reading *reading, struct gt_lane *lane, uint64_t clock)
 {
 	struct keyed_lane *keyed = (struct keyed_lane *)lane;
 
-	if (reading->sink == NULL || keyed->told)
-		return 0;
-	keyed->told = true;
-	return reading->sink->lane != NULL ? reading->sink->lane(reading->sink->user, lane) : 0;
+	return reading->sink == NULL || keyed->told ? 0 : tell_lane_slow(reading, keyed, clock);
 }
 
 /* Time in a lane never runs back. */
@@ -356,33 +441,6 @@ static int end_call(struct reading *reading, struct gt_lane *lane, const struct 
 	return leave(reading, lane, record->clock, flags);
 }
 
-static int give_moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
-		       const struct gt_record *record, const struct gt_event_format *event,
-		       const struct gt_record *of_event)
-{
-	struct gt_moment made = {
-		.kind = kind,
-		.clock = record->clock,
-		.value = record->value,
-		.function = record->function,
-		.cpu = record->cpu,
-		.text = record->text,
-		.text_bytes = record->text_bytes,
-		.event = event,
-		.record = of_event,
-	};
-
-	return reading->sink->moment(reading->sink->user, lane, &made);
-}
-
-static int moment(struct reading *reading, struct gt_lane *lane, enum gt_moment_kind kind,
-		  const struct gt_record *record)
-{
-	if (reading->sink == NULL || reading->sink->moment == NULL)
-		return 0;
-	return give_moment(reading, lane, kind, record, NULL, NULL);
-}
-
 /* An event with fields becomes a mark with its text. */
 static int event(struct reading *reading, struct gt_lane *lane, const struct gt_record *record)
 {
@@ -410,7 +468,7 @@ static int enter_late(struct reading *reading, uint64_t clock)
 		const struct late_call *late = &reading->late[reading->late_next++];
 		struct gt_lane *lane = reading->lanes[late->lane];
 
-		error = tell_lane(reading, lane);
+		error = tell_lane(reading, lane, late->start);
 		/* Deeper calls have ended: their ends were lost. */
 		while (error == 0 && lane->open > 0 &&
 		       lane->calls[lane->open - 1].depth >= late->depth)
@@ -450,7 +508,7 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 			return error;
 	}
 	lane = lane_of(reading, source);
-	error = lane != NULL ? tell_lane(reading, lane) : GT_ENOMEM;
+	error = lane != NULL ? tell_lane(reading, lane, record->clock) : GT_ENOMEM;
 	if (error != 0)
 		return error;
 	switch (record->kind) {
@@ -489,9 +547,40 @@ static int take(struct reading *reading, struct gt_source *source, uint64_t from
 		return moment(reading, lane, GT_MOMENT_LOST, record);
 	default:
 		if (reading->sink != NULL)
-			reading->report->lost += record->value ? record->value : 1;
-		return moment(reading, lane, GT_MOMENT_LOST, record);
+			error = add_told(reading, source->index, record->value ? record->value : 1);
+		return error == 0 ? moment(reading, lane, GT_MOMENT_LOST, record) : error;
 	}
+}
+
+/* Tells of the calls that writers lost behind their last records, and of what was lost of writers without any. */
+static int tell_rest(struct reading *reading, const struct gt_filter *filter)
+{
+	struct gt_target *target = reading->target;
+	uint32_t count = target->ring->writer_count(target);
+	struct gt_lane **first = calloc(count + 1u, sizeof(struct gt_lane *)); /* of each writer */
+	int error = first != NULL ? 0 : GT_ENOMEM;
+
+	for (uint32_t i = reading->lane_count; i-- > 0 && error == 0;) {
+		uint32_t writer = ((struct keyed_lane *)reading->lanes[i])->writer;
+
+		if (writer < count)
+			first[writer] = reading->lanes[i];
+	}
+	for (uint32_t i = 0; i < count && error == 0; i++) {
+		struct gt_writer writer;
+		uint64_t lost;
+
+		if (target->ring->writer(target, i, &writer) != 0 ||
+		    (filter != NULL && filter->tid && writer.tid != filter->tid))
+			continue;
+		lost = graftrace_lost_calls(writer.lost);
+		if (lost > told_of(reading, i))
+			error = tell_lost(reading, first[i], i,
+					  first[i] != NULL ? first[i]->last : 0,
+					  lost - told_of(reading, i));
+	}
+	free(first);
+	return error;
 }
 
 static int pass(struct reading *reading, struct gt_filter *filter)
@@ -513,6 +602,7 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 	merge->tell_open = true;
 	reading->newest = 0;
 	reading->last_source = NULL;
+	reading->whole = filter == NULL || (filter->from_ns == 0 && filter->to_ns == 0);
 	while ((result = gt_merge_next_fast(merge, &source)) > 0) {
 		result = take(reading, source, from);
 		if (result < 0)
@@ -524,6 +614,8 @@ static int pass(struct reading *reading, struct gt_filter *filter)
 	free(merge);
 	if (result == 0)
 		result = enter_late(reading, reading->newest);
+	if (result == 0 && reading->whole && reading->sink != NULL)
+		result = tell_rest(reading, filter);
 	for (uint32_t i = 0; i < reading->lane_count; i++)
 		while (result == 0 && reading->lanes[i]->open > 0)
 			result = leave(reading, reading->lanes[i], reading->newest, GT_STACK_OPEN);
@@ -552,6 +644,7 @@ static void forget(struct reading *reading)
 	free(reading->lanes);
 	free(reading->table);
 	free(reading->late);
+	free(reading->told_lost);
 }
 
 /* Begins with nothing read. GT_ENOMEM. */

@@ -62,7 +62,9 @@ struct gt_lane {
 enum gt_moment_kind {
 	GT_MOMENT_MARK, /* trace_marker: text; an event with fields: as text, and itself */
 	GT_MOMENT_CALL, /* a call of which only the entry is ever recorded: function */
-	GT_MOMENT_LOST, /* value = records lost here, 0: nobody knows how many */
+	GT_MOMENT_LOST, /* value = records lost here, 0: nobody knows how many. Of a whole recording (no
+			 * window) also at a lane's beginning, what newer records were written over, and
+			 * behind its last record, what the full ring did not take */
 };
 
 struct gt_moment {
@@ -103,7 +105,7 @@ struct gt_stack_report {
 	uint64_t without_return;   /* flagged NO_RETURN or OPEN */
 	uint64_t without_start;	   /* returns of calls whose start nobody knows: left out */
 	uint64_t entries_only;	   /* GT_MOMENT_CALL */
-	uint64_t lost;		   /* records */
+	uint64_t lost;		   /* records, those of threads without any record included */
 	uint64_t gaps;		   /* places where sub-buffers are missing */
 	uint64_t left_out_threads; /* for lack of memory */
 	uint32_t lanes;

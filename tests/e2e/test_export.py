@@ -26,7 +26,9 @@ message TracePacket {
   optional uint32 trusted_packet_sequence_id = 10;
   optional uint32 sequence_flags = 13;
 }
+message DebugAnnotation { optional string name = 10; optional string string_value = 6; }
 message TrackEvent {
+  repeated DebugAnnotation debug_annotations = 4;
   optional int32 type = 9;
   optional uint64 name_iid = 10;
   optional uint64 track_uuid = 11;
@@ -59,6 +61,10 @@ def export(graftrace, form, *words):
 
 def rows_of(graftrace, *words):
     return list(csv.DictReader(io.StringIO(export(graftrace, "csv", *words))))
+
+
+def run(*words, cwd):
+    return subprocess.run(words, cwd=cwd, check=True, capture_output=True, text=True, timeout=60)
 
 
 def check_calls(calls, truth):
@@ -484,6 +490,72 @@ def test_trace_cmd_reports_every_call_with_its_duration(graftrace, compile, tmp_
         assert what in graftrace("export", "--to", "trace.dat", *words, code=2).stderr
     assert "regular file" in graftrace("export", "--to", "trace.dat", "-o", "/dev/stdout",
                                        code=1).stderr
+
+
+LOSER = r"""
+#include <pthread.h>
+pthread_barrier_t together;
+volatile int sum;
+__attribute__((noinline)) void leaf(void) { sum++; }
+__attribute__((noinline)) void *work(void *none)
+{
+	leaf();
+	pthread_barrier_wait(&together); /* both have calls at the beginning … */
+	for (int i = 0; i < 60000; i++)
+		leaf();
+	pthread_barrier_wait(&together); /* … and at the end */
+	for (int i = 0; i < 1000; i++)
+		leaf();
+	return none;
+}
+int main(void)
+{
+	pthread_t other;
+	pthread_barrier_init(&together, 0, 2);
+	pthread_create(&other, 0, work, 0);
+	work(0);
+	pthread_join(other, 0);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("which", ["--serve=127.0.0.1:0", "--overwrite"])
+def test_what_a_ring_lost_is_marked_in_each_formats_own_way(graftrace, compile, tmp_path, which):
+    """Records tell only of what was lost between others: not of what was lost before the first or behind the last."""
+    graftrace("record", which, "--buffer-size", "512k", compile(LOSER, "-O1", "-pthread"))
+    lost = int(re.search(r"^lost +(\d+)$", graftrace("info").stdout, re.M)[1])
+    opened = sum(row["end"] != "return" for row in rows_of(graftrace))
+    assert lost > 10000
+    words = f"{lost} records lost"
+
+    events = json.loads(export(graftrace, "chrome"))["traceEvents"]
+    told = [re.fullmatch(r"(\d+) records lost", event["name"]) for event in events if event["ph"] == "i"]
+    assert sum(int(one[1]) for one in told) == lost
+    assert sum(event.get("args", {}).get("end") == "still open" for event in events) == opened
+    graftrace("export", "--to", "perfetto", "-q", "-o", "p")
+    text = decode(PERFETTO, "Trace", (tmp_path / "p").read_bytes(), tmp_path)
+    assert sum(map(int, re.findall(r'name: "(\d+) records lost"', text))) == lost
+    assert len(re.findall(r'string_value: "still open"\s+name: "end"', text)) == opened
+    assert words in json.loads(export(graftrace, "speedscope"))["name"]
+    assert words in export(graftrace, "svg")
+    assert f'label="{words}' in export(graftrace, "dot")
+    assert f"\ndesc: Recording: {words}" in export(graftrace, "callgrind")
+    graftrace("export", "--to", "pprof", "-q", "-o", "p")
+    with open(PPROF, encoding="utf-8") as schema:
+        text = decode(schema.read(), "perftools.profiles.Profile", (tmp_path / "p").read_bytes(), tmp_path)
+    strings = re.findall(r'^string_table: "(.*)"$', text, re.M)
+    assert words in strings[int(re.search(r"^comment: (\d+)$", text, re.M)[1])]
+    graftrace("export", "--to", "sqlite", "-q")
+    assert run("sqlite3", "trace.sqlite", "SELECT value FROM run WHERE name = 'records_lost'",
+               cwd=tmp_path).stdout == f"{lost}\n"
+    graftrace("export", "--to", "ctf", "-q", "-o", "ctf")
+    assert "Tracer may have discarded events" in run("babeltrace2", "ctf", cwd=tmp_path).stderr
+    graftrace("export", "--to", "uftrace", "-q", "-o", "uftrace")
+    assert re.search(r"\[lost \]", run("uftrace", "dump", "-d", "uftrace", cwd=tmp_path).stdout)
+    graftrace("export", "--to", "trace.dat", "-q")
+    stats = run("trace-cmd", "report", "--stat", "-i", "trace.dat", cwd=tmp_path).stdout
+    assert sum(map(int, re.findall(r"^(?:overrun|dropped events): (\d+)$", stats, re.M))) >= lost
 
 
 OUTER = r"""
