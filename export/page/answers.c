@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTLIERS   15u
+#define OUTLIERS   60u /* the page puts those within each other together */
 #define NAMES_MOST 500u
 
 const char *gt_question_text(const struct gt_question *question, const char *name,
@@ -269,6 +269,7 @@ static const struct {
 	{ "flame", gt_answer_flame },	    { "functions", gt_answer_functions },
 	{ "function", gt_answer_function }, { "selftimes", gt_answer_selftimes },
 	{ "names", answer_names },	    { "find", gt_answer_find },
+	{ "offcpu", gt_answer_off_cpu },
 };
 
 int gt_page_answer(struct gt_page *page, const char *question, gt_page_parameter *parameter,

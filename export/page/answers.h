@@ -53,5 +53,6 @@ int gt_answer_functions(const struct gt_question *question);
 int gt_answer_function(const struct gt_question *question);
 int gt_answer_selftimes(const struct gt_question *question);
 int gt_answer_find(const struct gt_question *question);
+int gt_answer_off_cpu(const struct gt_question *question);
 
 #endif

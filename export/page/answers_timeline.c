@@ -81,6 +81,24 @@ static uint64_t clock_of(const struct gt_page *page, uint64_t ns)
 	       (clock->mult ? (uint64_t)(((u128)ns << clock->shift) / clock->mult) : 0);
 }
 
+int gt_answer_off_cpu(const struct gt_question *question)
+{
+	struct gt_page *page = question->page;
+	uint64_t number, from, to, before, behind;
+
+	if (page->lane_count == 0 ||
+	    !gt_question_number(question, "lane", 0, page->lane_count - 1, &number) ||
+	    !gt_question_number(question, "from", 0, UINT64_MAX >> 16, &from) ||
+	    !gt_question_number(question, "to", 0, UINT64_MAX >> 16, &to) || from > to)
+		return GT_EINVAL;
+	before = off_before(page, page->lanes[number].tid, clock_of(page, from));
+	behind = off_before(page, page->lanes[number].tid, clock_of(page, to));
+	gt_put_number(question->out,
+		      "{\"off\":", behind > before ? gt_page_ns(page, behind - before) : 0);
+	gt_out_char(question->out, '}');
+	return 0;
+}
+
 /* Writes which part of each cell the thread was off the CPU, in percent: [from, cell, [percent,
  * …]]. */
 static void put_off_cpu(const struct gt_question *question, const struct gt_page_lane *lane,

@@ -59,6 +59,7 @@ typedef const char *gt_page_parameter(void *user, const char *name);
  *                                functions with the most
  *   names ids                    of functions, by number
  *   find id from way             the next (way=1) or last (-1) call of a function from a time on
+ *   offcpu lane from to          how long the lane's thread was off the CPU meanwhile
  *
  * GT_ENOENT: no such question, function or stack; GT_EINVAL: a parameter is wrong; GT_ENOMEM. Then
  * what stands in `out` is of no use.

@@ -549,7 +549,7 @@ function makeAnswers(figures) {
 		/* As export/page/answers.c chooses them. */
 		const listOutliers = (which) => rows.filter((f) => f.returned >= 10)
 			.map((f) => [f, figures.functions[f.id].slowest.find(which)]).filter(([f, slow]) => slow && slow[1] >= 10 * f.p50 && slow[1] > 0)
-			.map(([f, slow]) => [f.id, ...slow, f.p50]).sort((a, b) => b[2] - b[5] - a[2] + a[5]).slice(0, 10);
+			.map(([f, slow]) => [f.id, ...slow, f.p50]).sort((a, b) => b[2] - b[5] - a[2] + a[5]).slice(0, 60);
 		const within = listOutliers((slow) => !isWholeRun(slow)), outliers = within.length > 0 ? within : listOutliers(() => true);
 		return { program: file.strings[2] ?? "kernel", command: file.strings[1] ?? "", host: file.strings[5] ?? "", madeBy: file.strings[7] ?? "",
 			realtime: file.realtime, asOf: figures.readAt, length: figures.length, calls: figures.calls + figures.entriesOnly, returned: figures.returned,
@@ -666,6 +666,12 @@ function makeAnswers(figures) {
 		return { functions: shown.map(listed), bars: sorted.slice(0, 64), found: sorted.length };
 	}
 
+	/* How long a thread was off the CPU in a window. */
+	function offcpu({ lane, from, to }) {
+		const { offs } = figures.lanes[Number(lane)];
+		return { off: Math.round(offBefore(offs, Number(to)) - offBefore(offs, Number(from))) };
+	}
+
 	/* The next call of a function before or behind a time. */
 	function find({ id, from, way }) {
 		let best = null;
@@ -681,7 +687,7 @@ function makeAnswers(figures) {
 		return best ?? {};
 	}
 
-	return { overview, timeline, flame, functions, function: one, selftimes, find };
+	return { overview, timeline, flame, functions, function: one, selftimes, find, offcpu };
 }
 
 const sumOf = (root) => [...root.children.values()].reduce((sum, child) => sum + child.total, 0);
@@ -749,5 +755,5 @@ function makeRecording(address) {
 		return answers[question](parameters ?? {});
 	}
 
-	return { live: true, headers: {}, ask, async fetchNames() {} };
+	return { live: true, own: true, headers: {}, ask, async fetchNames() {} };
 }

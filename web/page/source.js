@@ -109,6 +109,15 @@ function makeFile(data) {
 		return made;
 	}
 
+	/* How long a thread was off the CPU in a window: the file has it by cells of a hundredth part each. */
+	function offcpu({ lane, from, to }) {
+		const { off, offCell } = all.lanes.find((one) => one.lane === Number(lane)) ?? {};
+		let sum = 0;
+		for (let i = Math.floor(from / offCell); off && i * offCell < to && i < off.length; i++)
+			sum += (Math.min(to, (i + 1) * offCell) - Math.max(from, i * offCell)) * off[i] / 100;
+		return { off: Math.round(sum), about: true };
+	}
+
 	/* The next call of a function before or behind a time. */
 	function find({ id, from, way }) {
 		let best = null;
@@ -122,7 +131,7 @@ function makeFile(data) {
 	}
 
 	const answers = {
-		overview: () => data.overview, timeline, flame, functions, function: one, find,
+		overview: () => data.overview, timeline, flame, functions, function: one, find, offcpu,
 		selftimes: ({ by }) => data.selftimes[by],
 	};
 	return {

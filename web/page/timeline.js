@@ -35,8 +35,8 @@ function makeTimeline(overview, go) {
 		button("▶", "Later (D)", () => pan(0.5)),
 		button("Whole run", "Home", () => setWindow(0, length)),
 		told, element("span", { class: "grow" }),
-		element("span", { class: "faint optional" }, "Wheel zooms, drag moves, click shows details, double click fills the window" +
-			(overview.offCpu ? "; orange above the calls: off the CPU" : "")));
+		element("span", { class: "faint optional" }, "Wheel zooms, drag moves, click shows details, double click fills the window",
+			...(overview.offCpu ? ["; ", element("i", { class: "swatch" }), " above the calls: off the CPU"] : [])));
 	const whole = element("div", { style: { display: "contents" } }, tools, axis, box, detail);
 
 	let from = 0, to = length, chosen = null, lit = null;
@@ -160,7 +160,7 @@ function makeTimeline(overview, go) {
 		context.strokeStyle = css("--line");
 		context.font = "12px system-ui, sans-serif";
 		context.textBaseline = "middle";
-		for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+		for (let at = Math.max(0, Math.ceil(from / step) * step); at <= to; at += step) {
 			const x = Math.round(toX(at, width)) + 0.5;
 			context.beginPath();
 			context.moveTo(x, 18);
@@ -168,7 +168,7 @@ function makeTimeline(overview, go) {
 			context.stroke();
 			context.fillText(moment(at, step, to), x + 4, 29);
 		}
-		told.textContent = `${duration(to - from)} of ${duration(length)}`;
+		told.textContent = bands.length > 0 ? `${duration(to - from)} of ${duration(length)}` : "";
 	}
 
 	function drawBoxes(context, width, row, base, y, into) {
@@ -280,6 +280,11 @@ function makeTimeline(overview, go) {
 		drawnRows = [];
 		for (const band of visible())
 			drawBand(context, width, band, scrolled);
+		if (bands.length === 0) {
+			context.font = "14px system-ui, sans-serif";
+			context.fillStyle = css("--faint");
+			context.fillText("No calls were recorded in this time.", 16, 24);
+		}
 		drawMoments(context, width, scrolled);
 		drawChosen(context, width, scrolled);
 		document.documentElement.dataset.timeline = answer ? `${Math.round(from)}-${Math.round(to)}` : "";
@@ -350,21 +355,49 @@ function makeTimeline(overview, go) {
 		if (!at)
 			return hoverMoment(event) || hoverOff(event);
 		const lines = at.count > 1 ? [`${groups(at.count)} short calls drawn as one: zoom in to see each`,
-			`${duration(at.busy)} in calls, within ${duration(at.took)}`] : [`took ${duration(at.took)}`];
-		tip(event, at.count > 1 ? `mostly ${shortName(nameOf(at.id))}` : shortName(nameOf(at.id)), [...lines,
-			`at ${moment(at.start, Math.max(1, (to - from) / 1000))}, ${laneName(byLane.get(at.lane).lane)}`,
+			`${duration(at.busy)} in calls, within ${duration(at.took)}`] : [`took ${callTime(at.took)}`];
+		const tell = (off) => tip(event, at.count > 1 ? `mostly ${shortName(nameOf(at.id))}` : shortName(nameOf(at.id)), [...lines,
+			...(off ? [offWords(off, at.took)] : []), `at ${moment(at.start, Math.max(1, (to - from) / 1000))}, ${laneName(byLane.get(at.lane).lane)}`,
 			...valueLines(at), ...(at.flags & 1 ? ["it did not return, as far as this was recorded"] : [])]);
+		const mine = ++hovered;
+		tell(offKnown.get(offKey(at)));
+		if (!offKnown.has(offKey(at)))
+			learnOff(at).then((off) => off && mine === hovered && !byId("tip").hidden && tell(off));
+	}
+
+	/* The time of a call that its thread was off the CPU is asked for once. */
+	const offKnown = new Map();
+	const offKey = (at) => `${at.lane} ${at.start} ${at.took}`;
+	let hovered = 0;
+
+	async function learnOff(at) {
+		if (!overview.offCpu)
+			return null;
+		const off = await source.ask("offcpu", { lane: at.lane, from: at.start, to: at.start + at.took }).catch(() => null);
+		if (offKnown.size > 5000)
+			offKnown.clear();
+		offKnown.set(offKey(at), off);
+		return off;
+	}
+
+	function offWords({ off, about }, took) {
+		const some = about && off > 0 && off < took ? "about " : "";
+		return `${some}${duration(Math.max(0, took - off))} on the CPU, ${some}${duration(Math.min(off, took))} off it`;
 	}
 
 	function showDetail() {
 		detail.hidden = chosen === null;
 		if (chosen === null)
 			return;
-		const at = chosen, lane = byLane.get(at.lane)?.lane, values = valuesOf(at);
+		const at = chosen, lane = byLane.get(at.lane)?.lane, values = valuesOf(at), off = offKnown.get(offKey(at));
+		if (overview.offCpu && !offKnown.has(offKey(at)))
+			learnOff(at).then((known) => known && chosen === at && showDetail());
 		detail.replaceChildren(
 			element("div", { class: "mono name", title: nameOf(at.id) }, shortName(nameOf(at.id))),
 			element("dl", { class: "tiles" }, ...[
-				["took", duration(at.took)], ["began at", moment(at.start, Math.max(1, at.took / 1000), length)],
+				["took", callTime(at.took)],
+				...(off ? [["off the CPU", (off.about && off.off > 0 && off.off < at.took ? "about " : "") + duration(Math.min(off.off, at.took))]] : []),
+				["began at", moment(at.start, Math.max(1, at.took / 1000), length)],
 				["thread", lane ? laneName(lane) : "?"], ["depth", String(at.depth)],
 				...(at.count > 1 ? [["calls drawn as one", groups(at.count)]] : []),
 				...(typeof values.calledWith === "string" ? [["called with", values.calledWith || "nothing"]] : []),

@@ -39,6 +39,10 @@ function duration(ns) {
 	return `${at === 0 ? Math.round(value) : Number(value.toPrecision(3))} ${units[at][1]}`;
 }
 
+/* The time of one call: below two steps of the clock it is not known (as report says it). */
+const GRAIN_NS = 20;
+const callTime = (ns) => ns < GRAIN_NS ? `< ${GRAIN_NS} ns` : duration(ns);
+
 /* A point in time, to the step of what is shown around it; all up to `longest` in one unit. */
 function moment(ns, step, longest = ns) {
 	const unit = step >= 1e9 || longest >= 10e9 && step >= 1e6 ? [1e9, "s"] : step >= 1e6 || longest >= 10e6 && step >= 1e3 ?
