@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,6 +58,8 @@ struct recording {
 	uint32_t untraced_told;	  /* gt_session_untraced() */
 	char *program;		  /* path of its file */
 	enum gt_record_poor poor; /* why the calls of its libraries are recorded too */
+	char *command;		  /* with its arguments, for the page; NULL: attached to, or not served */
+	struct utsname system;	  /* that it runs on, for the page */
 	struct gt_file_writer *writer;
 	struct gt_thread_names *thread_names; /* NULL: no memory */
 	struct gt_kernel_tracer *kernel;      /* NULL: Linux is not recorded */
@@ -72,6 +75,11 @@ struct recording {
 	int status;	       /* of the program that ran, as waitpid gives it */
 	bool detaching;	       /* from processes that go on */
 };
+
+static bool is_attached(const struct recording *recording)
+{
+	return recording->options.pid_count > 0;
+}
 
 /* The clock */
 
@@ -359,6 +367,22 @@ static void close_door(struct recording *recording)
 	recording->door = NULL;
 }
 
+/* Returns the arguments with blanks between them; NULL: no memory. To be freed. */
+static char *join(char *const *words)
+{
+	size_t bytes = 1;
+	char *joined;
+
+	for (size_t i = 0; words[i] != NULL; i++)
+		bytes += strlen(words[i]) + 1;
+	joined = calloc(1, bytes);
+	for (size_t i = 0; joined != NULL && words[i] != NULL; i++) {
+		strcat(joined, i > 0 ? " " : "");
+		strcat(joined, words[i]);
+	}
+	return joined;
+}
+
 /* Prepares the page's data: the ring as it is now. */
 static int prepare_page(void *user, struct gt_page_options *options)
 {
@@ -374,9 +398,10 @@ static int prepare_page(void *user, struct gt_page_options *options)
 	*options = (struct gt_page_options){
 		.target = gt_live_view(recording->live),
 		.about = {
-			.command_line = recording->program,
+			.command_line = recording->command ? recording->command
+							   : recording->program,
 			.program = recording->program,
-			.host = "",
+			.host = recording->system.nodename,
 			.made_by = "graftrace " GRAFTRACE_VERSION,
 			.realtime_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
 		},
@@ -404,6 +429,10 @@ static void start_server(struct recording *recording)
 	struct gt_message message = { "" };
 	struct gt_control_target *control;
 
+	if (!is_attached(recording))
+		recording->command = join(recording->options.argv);
+	if (uname(&recording->system) != 0)
+		recording->system.nodename[0] = '\0';
 	/* If the page cannot be made, the control files are still served. */
 	if (gt_page_server_create(&source, &recording->page, &message) == 0)
 		gt_http_show_page(recording->server, recording->page);
@@ -431,11 +460,6 @@ static void linger(const struct gt_record_options *options, const struct gt_http
 }
 
 /* The run */
-
-static bool is_attached(const struct recording *recording)
-{
-	return recording->options.pid_count > 0;
-}
 
 /* Is it time to detach? Attached processes are left at Ctrl-C and SIGTERM, all of them when the
  * time is over. */
@@ -784,6 +808,7 @@ int gt_cmd_record(int argc, char **argv)
 	gt_record_kernel_end(&recording.kernel, NULL);
 	gt_thread_names_destroy(recording.thread_names);
 	free(recording.program);
+	free(recording.command);
 	free(recording.path);
 	gt_record_stop_fini(&recording.stop);
 	gt_record_options_fini(&recording.options);

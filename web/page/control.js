@@ -22,6 +22,38 @@ async function writeControl(name, value) {
 	return response.ok ? "" : (await response.text()).trim();
 }
 
+/* The counts of stats, by name. */
+async function readCounts() {
+	return { at: performance.now(), counts: new Map((await readControl("stats")).split("\n")
+		.map((line) => /^([^:]+): *(\d+)$/.exec(line)).filter(Boolean).map((found) => [found[1], Number(found[2])])) };
+}
+
+/* In the bar of a program that runs: how many calls a second are recorded and lost. */
+function watchRates() {
+	const told = byId("rates");
+	let before = null;
+
+	/* Lost for good, not overwritten by newer ones; the sum is of records, two a call. */
+	async function tick() {
+		const now = await readCounts();
+		const grown = (...names) => names.reduce((sum, name) => sum + (now.counts.get(name) ?? 0) - (before?.counts.get(name) ?? 0), 0) /
+			(now.at - before?.at) * 1000;
+		if (before) {
+			const dropped = grown("dropped events");
+			told.replaceChildren(element("span", {}, `${groups(Math.max(0, grown("entries", "overrun", "read events") / 2))} calls/s recorded`),
+				...(dropped > 0 ? [element("span", {}, `, ${groups(dropped)} lost/s: the buffer is full, nothing new goes in. `),
+					element("button", { class: "button", type: "button", id: "empty", title: "What is recorded up to now is thrown away",
+						onclick: () => writeControl("trace", "").then((problem) => notice(problem)) }, "Empty it"),
+					" (with --overwrite the newest stay)"] : []));
+		}
+		document.documentElement.dataset.rates = before ? "yes" : "begun";
+		before = now;
+	}
+
+	const again = () => tick().then(() => setTimeout(again, 1000), () => told.replaceChildren("The program has ended, or its server."));
+	again();
+}
+
 /* Comments and empty lists of a control file are no values. */
 const valuesOf = (text) => text.split("\n").filter((line) => line && !line.startsWith("#")).join(" ");
 
@@ -67,8 +99,7 @@ function makeControl() {
 
 	/* Counts, and how they grow. */
 	async function countNow() {
-		const now = { at: performance.now(), counts: new Map((await readControl("stats")).split("\n")
-			.map((line) => /^([^:]+): *(\d+)$/.exec(line)).filter(Boolean).map((found) => [found[1], Number(found[2])])) };
+		const now = await readCounts();
 		const rows = [...now.counts].map(([name, value]) => [name, value, before && before.counts.has(name) ?
 			(value - before.counts.get(name)) / (now.at - before.at) * 1000 : null]);
 		const always = new Set(["entries", "overrun", "dropped events", "lost calls"]);

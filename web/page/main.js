@@ -119,6 +119,7 @@ function help() {
 	box.showModal();
 }
 
+byId("help").addEventListener("click", help);
 document.addEventListener("keydown", (event) => {
 	if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName))
 		return;
@@ -158,7 +159,8 @@ function makeLiveBar() {
 		onclick: () => look(seconds).catch((error) => notice(error.message)) }, text);
 	return element("div", { class: "tools", id: "live" }, element("strong", {}, "● running"),
 		element("span", { class: "faint", id: "as-of" }), element("span", {}, "Look again:"),
-		button(1, "last second"), button(10, "last 10 s"), button(0, "all there is"));
+		button(1, "last second"), button(10, "last 10 s"), button(0, "all there is"),
+		element("span", { class: "told", id: "rates" }));
 }
 
 /* Who it is, in the head. */
@@ -189,6 +191,9 @@ async function start() {
 	if (source.live && (await source.ask("about")).live) {
 		views.control = ["Control", makeControl];
 		document.querySelector("header").after(makeLiveBar());
+		/* In a kernel each request is made of calls, too: it is asked where its rates are wanted, on Control. */
+		if (!source.own)
+			watchRates();
 	}
 	tellRun();
 	byId("tabs").append(...Object.entries(views).filter(([, [title]]) => title).map(([view, [title]]) =>
