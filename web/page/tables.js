@@ -28,6 +28,9 @@ function table(columns, rows, id) {
 /* A time, exact on hover. */
 const timeCell = (ns) => element("span", { title: `${groups(ns)} ns` }, duration(ns));
 
+/* … of one call. */
+const callTimeCell = (ns) => element("span", { title: ns < GRAIN_NS ? null : `${groups(ns)} ns` }, callTime(ns));
+
 const share = (part, all) => element("span", { title: percent(part, all) },
 	element("span", { class: "bar", style: { width: `${all > 0 ? Math.max(1, 60 * part / all) : 0}px` } }), ` ${percent(part, all)}`);
 

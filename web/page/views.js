@@ -7,6 +7,7 @@ const tiles = (list) => element("dl", { class: "tiles" }, ...list.filter(Boolean
 
 function problems(overview) {
 	return [
+		overview.calls === 0 && "No calls were recorded in this time.",
 		overview.problem && `The recording: ${overview.problem}.`,
 		overview.lost > 0 && `${count(overview.lost, "record")} lost: the calls are not in these figures.`,
 		overview.gaps > 0 && `${count(overview.gaps, "part")} of threads' traces missing.`,
@@ -17,13 +18,22 @@ function problems(overview) {
 	].filter(Boolean);
 }
 
+/* Of calls within each other that took about as long, the innermost is told: it made the others slow. Outliers are
+ * [function, start, took, lane, depth, usual]; the result is {call, around: [outliers, the nearest caller first]}. */
+function outOfTheOrdinary(outliers) {
+	const isAround = (a, b) => a[3] === b[3] && a[4] < b[4] && a[1] <= b[1] && a[1] + a[2] >= b[1] + b[2] && b[2] * 2 >= a[2];
+	const byDepth = (a, b) => b[4] - a[4];
+	const inner = outliers.filter((call) => !outliers.some((other) => isAround(call, other)));
+	return inner.map((call) => ({ call, around: outliers.filter((other) => isAround(other, call)).sort(byDepth) }));
+}
+
 function makeOverview(overview) {
 	const started = overview.realtime ? new Date(overview.realtime) : null;
 	const processes = new Set(overview.lanes.map((lane) => lane.pid)).size;
 	const threads = new Set(overview.lanes.map((lane) => `${lane.pid}.${lane.tid}`)).size;
 	const told = problems(overview);
 	const outliers = element("section", {}, element("h2", {}, "Calls that stand out ",
-		element("small", {}, "the slowest call of functions that are mostly much faster; no call that is as long as the run")));
+		element("small", {}, "the slowest call of functions that are mostly much faster; not those as long as the run")));
 	const top = element("section", {}, element("h2", {}, "Most self time"));
 
 	async function fillTop() {
@@ -38,16 +48,21 @@ function makeOverview(overview) {
 
 	async function fillOutliers() {
 		await learnNames(overview.outliers.map((o) => o[0]));
-		if (overview.outliers.length === 0)
+		const told = outOfTheOrdinary(overview.outliers).slice(0, 12);
+		if (told.length === 0)
 			outliers.append(element("p", { class: "faint" }, "None: no function has a call that took ten times as long as half of its calls."));
 		else
 			outliers.append(table([
-				["Function", ([id]) => functionLink(id, nameOf(id)), "name"],
-				["Slowest", ([, , took]) => timeCell(took)],
-				["Half take less than", ([, , , , , usual]) => timeCell(usual), "optional"],
-				["At", ([, start]) => moment(start, overview.length / 1000, overview.length), "optional"],
-				["", ([id, start, took, lane, depth]) => element("a", { href: callHash(start, took, lane, depth, id) }, "Show")],
-			], overview.outliers, "outliers"));
+				["Function", ({ call: [id] }) => functionLink(id, nameOf(id)), "name"],
+				["Slow callers", ({ around }) => element("span", { title: around.map(([id]) => nameOf(id)).join("\n") },
+					around.length === 0 ? "" : cut(shortName(nameOf(around[0][0])), 17) +
+						(around.length > 1 ? ` + ${around.length - 1}` : "")), "around optional"],
+				["Slowest", ({ call: [, , took] }) => callTimeCell(took)],
+				["Half below", ({ call: [, , , , , usual] }) => callTimeCell(Math.max(usual, GRAIN_NS)), "optional"],
+				["At", ({ call: [, start] }) => moment(start, overview.length / 1000, overview.length), "optional"],
+				["", ({ call: [id, start, took, lane, depth] }) =>
+					element("a", { href: callHash(start, took, lane, depth, id) }, "Show")],
+			], told, "outliers"));
 	}
 
 	const filled = Promise.all([fillTop(), fillOutliers()]);
@@ -59,7 +74,7 @@ function makeOverview(overview) {
 					["calls", groups(overview.calls)], ["length", duration(overview.length)],
 					["threads", groups(threads)], processes > 1 && ["processes", groups(processes)],
 					["functions called", groups(overview.functions)], ["lost records", groups(overview.lost)],
-					started && ["recorded", started.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })],
+					started && [source.live && byId("live") ? "as of" : "recorded", started.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })],
 					overview.host && ["on", overview.host],
 				]),
 				overview.command && overview.command !== overview.program && element("p", { class: "mono faint fullname", title: "the command that was traced" }, overview.command),
@@ -111,7 +126,7 @@ function makeFunctions(overview, go) {
 			element("td", { class: "name" }, functionLink(f.id, f.name)), element("td", {}, groups(f.calls)),
 			element("td", {}, timeCell(f.total)), element("td", {}, timeCell(f.self)),
 			element("td", { class: "optional" }, timeCell(f.average)),
-			element("td", { class: "optional" }, timeCell(f.p99)), element("td", {}, timeCell(f.max)))));
+			element("td", { class: "optional" }, callTimeCell(f.p99)), element("td", {}, callTimeCell(f.max)))));
 		document.documentElement.dataset.functions = `${state.sort ?? "self"} ${state.q ?? ""}`;
 	}
 
@@ -173,8 +188,8 @@ function makeFunction(overview, go) {
 					["self", timeCell(f.self), "without what it calls"],
 					overview.offCpu && ["of self, off the CPU", timeCell(f.off), "sleeping, waiting, or put aside for others"],
 					["average", timeCell(f.average)]]),
-				tiles([["fastest", timeCell(f.min)], ["half below (p50)", timeCell(f.p50)], ["90 % below", timeCell(f.p90)],
-					["99 % below", timeCell(f.p99)], ["slowest", timeCell(f.max)]]),
+				tiles([["fastest", callTimeCell(f.min)], ["half below (p50)", callTimeCell(f.p50)], ["90 % below", callTimeCell(f.p90)],
+					["99 % below", callTimeCell(f.p99)], ["slowest", callTimeCell(f.max)]]),
 				left > 0 && element("p", { class: "faint" }, `${count(left, "call")} without a known end: in no time here.`),
 				f.selfUpper > 0 && element("p", { class: "faint" }, `Within ${count(f.selfUpper, "call")} records are missing: self is at most this.`),
 				element("div", { class: "tools" },
@@ -184,7 +199,7 @@ function makeFunction(overview, go) {
 				element("section", {}, element("h2", {}, "How long its calls take"),
 					...(f.times?.length ? histogram(f.times) : [element("p", { class: "faint" }, "No call is known from begin to end.")])),
 				element("section", {}, element("h2", {}, "Slowest calls"), table([
-					["Took", ([, took]) => timeCell(took)], ["At", ([start]) => moment(start, 1e3, overview.length)],
+					["Took", ([, took]) => callTimeCell(took)], ["At", ([start]) => moment(start, 1e3, overview.length)],
 					["Thread", ([, , lane]) => laneName(overview.lanes[lane]), "name"],
 					...valueColumns(f.slowest ?? []),
 					["", ([start, took, lane, depth]) => element("a", { href: callHash(start, took, lane, depth, f.id) }, "Show")],
