@@ -556,6 +556,33 @@ int main(void)
 """
 
 
+FORKS = r"""
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+volatile int sum;
+__attribute__((noinline)) void leaf(void) { sum++; }
+__attribute__((noinline)) void *work(void *name)
+{
+	prctl(PR_SET_NAME, name);
+	leaf();
+	usleep(100000); /* until its name is read */
+	return NULL;
+}
+int main(void)
+{
+	pthread_t second;
+	pid_t child = fork();
+	pthread_create(&second, NULL, work, "second");
+	pthread_join(second, NULL);
+	if (child != 0)
+		waitpid(child, NULL, 0);
+	return 0;
+}
+"""
+
+
 def test_what_a_full_buffer_means_is_said_and_mended_by_a_click(graftrace, compile, browser):
     browser.log()
     process = graftrace.start("record", "--serve=127.0.0.1:0", "--buffer-size", "512k",
@@ -579,6 +606,30 @@ def test_what_a_full_buffer_means_is_said_and_mended_by_a_click(graftrace, compi
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+def test_the_end_of_what_is_served_is_seen(graftrace, compile, browser):
+    process = graftrace.start("record", "--serve=127.0.0.1:0", compile(BUSY, "-O1"))
+    try:
+        port = line_with(process.stderr, r"http://127\.0\.0\.1:(\d+)/")[1]
+        visit(browser, f"http://127.0.0.1:{port}/")
+        assert "running" in browser.run("return document.getElementById('live').innerText")
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    browser.wait_for("return document.getElementById('running').textContent === 'ended'")
+
+
+def test_a_process_is_named_by_its_first_thread(graftrace, compile, browser):
+    program = compile(FORKS, "-O1", "-pthread")
+    graftrace("record", program)
+    graftrace("export", "--to", "html", "-q")
+    visit(browser, (graftrace.directory / "graftrace.html").as_uri())
+    show(browser, "flame")
+    choices = browser.run("return [...document.querySelectorAll('#whose option')].map(o => o.textContent)")
+    named = [choice for choice in choices if choice.startswith("Process ")]
+    assert [re.sub(r"\d+$", "", name) for name in named] == [f"Process {program.name[:15]}-"] * 2
+    assert sum("second" in choice for choice in choices) == 2  # the threads
 
 
 def test_the_keys_are_listed_by_a_click_too(page, browser):

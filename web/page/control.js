@@ -50,7 +50,10 @@ function watchRates() {
 		before = now;
 	}
 
-	const again = () => tick().then(() => setTimeout(again, 1000), () => told.replaceChildren("The program has ended, or its server."));
+	const again = () => tick().then(() => setTimeout(again, 1000), () => {
+		byId("running").textContent = "ended";
+		told.replaceChildren("Nothing is served any more: the program has ended, or its server.");
+	});
 	again();
 }
 

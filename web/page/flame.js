@@ -13,7 +13,9 @@ function makeFlame(overview, go) {
 	const crumbs = element("div", { class: "crumbs", id: "crumbs" });
 	const told = element("span", { class: "told", id: "flame-told" });
 	const lanes = overview.lanes.filter((lane) => lane.calls > 0);
-	const processes = [...new Map(lanes.map((lane) => [lane.pid, lane])).values()];
+	/* A process has the name of its first thread, or of the first one that is there. */
+	const processes = [...new Map([...lanes].reverse().sort((a, b) => (a.tid === a.pid) - (b.tid === b.pid))
+		.map((lane) => [lane.pid, lane])).values()].sort((a, b) => a.pid - b.pid);
 	const whose = element("select", { id: "whose", "aria-label": "Whose calls", onchange: () =>
 		go({ of: whose.value, path: null }, false) },
 		element("option", { value: "all" }, "All threads"),
@@ -81,7 +83,8 @@ function makeFlame(overview, go) {
 		const last = path.at(-1);
 		if (last)
 			crumbs.append(element("a", { class: "button", href: hashOf({ view: "function", id: last[1] }) }, "All calls of this function"));
-		told.textContent = `${duration(answer.total)}${last ? `, ${percent(answer.total, answer.all)} of ${duration(answer.all)}` : " in calls, of all threads together"}` +
+		const of = state.of ?? "all";
+		told.textContent = `${duration(answer.total)}${last ? `, ${percent(answer.total, answer.all)} of ${duration(answer.all)}` : ` in calls${of.startsWith("lane:") ? "" : of.startsWith("pid:") ? ", of the process's threads together" : ", of all threads together"}`}` +
 			(answer.leftOut > 0 ? "; the thinnest are left out" : "");
 	}
 

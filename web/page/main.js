@@ -157,7 +157,7 @@ async function look(seconds) {
 function makeLiveBar() {
 	const button = (seconds, text) => element("button", { class: "button", type: "button", "data-seconds": String(seconds),
 		onclick: () => look(seconds).catch((error) => notice(error.message)) }, text);
-	return element("div", { class: "tools", id: "live" }, element("strong", {}, "● running"),
+	return element("div", { class: "tools", id: "live" }, element("strong", { id: "running" }, "● running"),
 		element("span", { class: "faint", id: "as-of" }), element("span", {}, "Look again:"),
 		button(1, "last second"), button(10, "last 10 s"), button(0, "all there is"),
 		element("span", { class: "told", id: "rates" }));

@@ -256,6 +256,15 @@ function makeTimeline(overview, go) {
 		context.lineWidth = 1;
 	}
 
+	/* Beside the line, where there is room: below the thread's name. */
+	function drawLoss(context, width, x, y, text) {
+		const wide = context.measureText(text).width, left = x + wide + 9 > width ? x - wide - 7 : x + 3;
+		context.fillStyle = css("--card");
+		context.fillRect(left, y, wide + 6, ROW - 2);
+		context.fillStyle = css("--mark");
+		context.fillText(text, left + 3, y + ROW / 2);
+	}
+
 	function drawMoments(context, width, scrolled) {
 		for (const [at, lane, lost, value, text] of answer?.moments ?? []) {
 			const band = byLane.get(lane), x = toX(at, width);
@@ -265,7 +274,10 @@ function makeTimeline(overview, go) {
 			context.fillStyle = css("--mark");
 			context.fillRect(x, y - 4, 1.5, band.height - BAND_GAP - BAND_HEAD + 4);
 			context.font = "12px system-ui, sans-serif";
-			context.fillText(lost ? value ? `${groups(value)} lost` : "a part is missing" : cut(text, 40), x + 3, y - 9);
+			if (lost)
+				drawLoss(context, width, x, rowTop(band, 0) - scrolled, value ? `${groups(value)} lost` : "a part is missing");
+			else
+				context.fillText(cut(text, 40), x + 3, y - 9);
 		}
 	}
 

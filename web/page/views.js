@@ -8,7 +8,7 @@ const tiles = (list) => element("dl", { class: "tiles" }, ...list.filter(Boolean
 function problems(overview) {
 	return [
 		overview.calls === 0 && "No calls were recorded in this time.",
-		overview.problem && `The recording: ${overview.problem}.`,
+		overview.problem && `${overview.problem[0].toUpperCase()}${overview.problem.slice(1)}.`,
 		overview.lost > 0 && `${count(overview.lost, "record")} lost: the calls are not in these figures.`,
 		overview.gaps > 0 && `${count(overview.gaps, "part")} of threads' traces missing.`,
 		overview.withoutReturn > 0 && `${count(overview.withoutReturn, "call")} did not return while this was recorded: ` +
