@@ -58,8 +58,8 @@ struct recording {
 	uint32_t untraced_told;	  /* gt_session_untraced() */
 	char *program;		  /* path of its file */
 	enum gt_record_poor poor; /* why the calls of its libraries are recorded too */
-	char *command;		  /* with its arguments, for the page; NULL: attached to, or not served */
-	struct utsname system;	  /* that it runs on, for the page */
+	char *command; /* with its arguments, for the page; NULL: attached to, or not served */
+	struct utsname system; /* that it runs on, for the page */
 	struct gt_file_writer *writer;
 	struct gt_thread_names *thread_names; /* NULL: no memory */
 	struct gt_kernel_tracer *kernel;      /* NULL: Linux is not recorded */

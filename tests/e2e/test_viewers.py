@@ -59,7 +59,7 @@ def test_speedscope_has_the_threads_and_the_times_of_functions(graftrace, record
             while True:
                 tid, at, rows = browser.wait_for("""const rows = [...document.querySelectorAll("tr")].map(row =>
                     [...row.cells].map(cell => cell.innerText.trim())).filter(row => row.length >= 3 && /%/.test(row[0]));
-                    const found = /-(\\d+)(?: .pid.*?.)? ?\\((\\d+)\\/4\\)/.exec(document.body.innerText);
+                    const found = /-(\\d+)(?: .[pt]id.*?.)? ?\\((\\d+)\\/4\\)/.exec(document.body.innerText);
                     return rows.length > 0 && found && found[2] !== arguments[0] && [found[1], found[2], rows]""", at)
                 if not seen and (where := os.environ.get("GRAFTRACE_PICTURES")):
                     browser.screenshot(Path(where) / "speedscope.png")
