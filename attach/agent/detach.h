@@ -36,8 +36,9 @@ enum gt_detach_left {
  * agent. Whatever stays, the code is the program's own, except for places that someone else has written over
  * and, while a thread stands inside, the hooks by which unwinders find unwind data.
  * GT_EGONE: the process has ended; GT_EBUSY: a thread cannot be stopped; GT_EFORMAT: the agent's state was
- * overwritten; GT_EPERM, GT_EIO, GT_ENOMEM. After an error *left means nothing, and a part may be out; the
- * call can be repeated.
+ * overwritten; GT_EAGAIN: a thread has brought the process into a sandbox at that moment; GT_ENOTSUP: too many
+ * processes share its memory, or a thread runs 32-bit code; GT_EPERM, GT_EIO, GT_ENOMEM. After an error *left
+ * means nothing, and a part may be out; the call can be repeated.
  */
 int gt_detach_process(struct gt_process *process, struct gt_tracee *tracee, int limit_ms,
 		      enum gt_detach_left *left, struct gt_message *message);
@@ -52,15 +53,16 @@ int gt_detach_waiting(struct gt_process *process, struct gt_tracee *tracee, int 
 
 /* The three below only read the process, which may run. They take no lock; from any thread. */
 
-/* The address of an agent's image in the process, by its maps; 0: it has none. */
+/* The address of an agent's image in the process, by its maps and what stands there; 0: it has none, or it cannot
+ * be read. */
 uint64_t gt_detach_find(const struct gt_process *process, const struct gt_maps *maps);
 
-/* The number of the process that serves the agent whose image is at `image`, if it lives; 0: there is none, or
- * the agent cannot be read. */
+/* The number of the process that serves the agent whose image is at `image`, if it lives; 0: there is none, the
+ * agent cannot be read, or there is no memory. */
 pid_t gt_detach_host(const struct gt_process *process, uint64_t image);
 
 /* The address in the process at which its arena is mapped, as the agent's state says. The process may have
- * written anything there. 0: there is none, or the agent cannot be read. */
+ * written anything there. 0: there is none, the agent cannot be read, or there is no memory. */
 uint64_t gt_detach_arena(const struct gt_process *process, uint64_t image);
 
 #endif

@@ -7,7 +7,8 @@
  * All functions are called by the thread that detaches, within one round: every thread of the process is
  * stopped. (gt_detach_read_agent() and gt_detach_has_jumps() are also called while it runs.) They take no
  * lock. Those that return int give 0 or an error: GT_ENOMEM; GT_EGONE: the process has ended; GT_EIO,
- * GT_EPERM: its memory cannot be read or written. After an error the round ends, and detaching with it.
+ * GT_EPERM: its memory cannot be read or written; GT_ENOTSUP: a thread runs 32-bit code. After an error the round
+ * ends, and detaching with it.
  * Addresses are the process's. Nothing that is read there is believed before it is checked.
  */
 #ifndef GT_ATTACH_DETACH_PRIVATE_H
@@ -118,8 +119,8 @@ int gt_detach_read_agent(struct gt_detach *out, struct gt_message *message);
  * stack. */
 bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address);
 
-/* Copies page 0 of region `index` (below state.region_count). False: it cannot be read, or its journal does not
- * lie in the region. */
+/* Copies page 0 of region `index`, which must be below state.region_count. False: it cannot be read, or its journal
+ * does not lie in the region. */
 bool gt_detach_region(const struct gt_detach *out, uint32_t index, struct graftrace_region *page);
 
 /* Calls each(data, patch) for the entries first ≤ i < end of the journal at address `journal`, until one
@@ -183,8 +184,9 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 uint64_t gt_detach_place_of_call(const struct gt_detach *out, uint64_t address);
 
 /* detach_out.c: clears %gs of all threads and unmaps all that is ours, the image last. Only when no thread is
- * inside or holds an address of ours. After an error a part is unmapped; what is left can still be found by
- * gt_detach_find(). */
+ * inside or holds an address of ours. Without out->tracee it also closes the descriptors that another host has left.
+ * Also GT_EAGAIN: the process has entered a sandbox. After an error a part is unmapped; what is left can still be found
+ * by gt_detach_find(). */
 int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *threads,
 		    struct gt_message *message);
 

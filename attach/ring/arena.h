@@ -82,7 +82,7 @@ struct gt_arena {
  * written to. A page serves 64 functions of one thread. */
 #define GT_ARENA_PROFILE_BYTES(buffer_bytes) (16 * (uint64_t)(buffer_bytes))
 
-/* A buffer that has to be smaller than was asked for has at least half of this. */
+/* A buffer that has to be smaller than was asked for has at least so many bytes. */
 #define GT_ARENA_BUFFER_LEAST (1ull << 20)
 
 /* Makes the first arena of a recording, empty. buffer_bytes: of the sub-buffers in all, 16 KiB to 1 TiB; 0: 64 MB.
@@ -121,7 +121,8 @@ void gt_arena_note_recording(struct gt_arena *arena, const char *path, uint64_t 
 			     uint64_t ns_base);
 
 /* Makes an arena in private memory with the layout that `header` says, another host's, which the caller has read
- * from somewhere and has not checked. It gets a copy of the header; all else is zero, for the caller to fill in.
+ * from somewhere and has not checked. It gets a copy of the header; all else is zero, for the caller to fill in. The
+ * caller owns it: gt_arena_destroy().
  * GT_EFORMAT: no arena of this version has such a header; GT_ENOMEM. *arena is empty then. */
 int gt_arena_copy(struct gt_arena *arena, const struct graftrace_arena *header,
 		  struct gt_message *message);
@@ -220,8 +221,8 @@ void gt_arena_profile_free(struct gt_arena *arena, uint32_t index);
 /* Puts stream `index`, whose state is FREE, on the free stack. */
 void gt_arena_free_stream(struct gt_arena *arena, uint32_t index);
 
-/* Zeroes sub-buffer `index`, sets its state to FREE, puts it on the free stack, and wakes writers that wait for
- * one. The caller has taken it: no writer or reader has it. */
+/* Zeroes sub-buffer `index`, sets its state to FREE, and puts it on the free stack of its size. If it is no small
+ * one, wakes writers that wait for room. The caller has taken it: no writer or reader has it. */
 void gt_arena_free(struct gt_arena *arena, uint32_t index);
 
 /* Rings the doorbell: wakes the thread that is in gt_arena_wait(). */

@@ -6,7 +6,7 @@
  *
  * One thread at a time: call all of it with the session's lock held; no function takes a lock. The sink is called
  * by gt_drain_scan() and gt_drain_pass() alone. A writer is named by its index in drain->writers, of which an
- * index that is too large counts as no writer.
+ * index that is too large counts as no writer (but for gt_drain_forget()).
  */
 #ifndef GT_ATTACH_DRAIN_H
 #define GT_ATTACH_DRAIN_H
@@ -147,10 +147,10 @@ void gt_drain_end_writer(struct gt_drain *drain, uint32_t writer, bool whole);
  */
 int gt_drain_pass(struct gt_drain *drain, uint64_t now_ns);
 
-/* Forgets a writer, if drain->forgets is set: its counts are added to those of drain->forgotten, and its index may
- * be given to another writer. In the ring modes the losses are added to one writer, which is kept
- * (drain->sum_writer). The caller makes sure that it has ended, that it has no sub-buffer left, and that the sink
- * has all of it. */
+/* Forgets a writer, if drain->forgets is set: its counts are added to those of drain->forgotten (of a damaged one
+ * only that there was one), and its index may be given to another writer. In the ring modes the losses are added to
+ * one writer, which is kept: the first one that is forgotten (drain->sum_writer). The index is not checked. The caller
+ * makes sure that it has ended, that it has no sub-buffer left, and that the sink has all of it. */
 void gt_drain_forget(struct gt_drain *drain, uint32_t index);
 
 /* Ring modes: views read the writers from now on. No writer is forgotten any more, and no index is given to
@@ -176,7 +176,7 @@ int gt_drain_hold(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
  * sequence, or it is being written. Writers that wait for room are woken. */
 int gt_drain_consume(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
 
-/* Empties the ring: all FULL and held sub-buffers of all writers are freed. */
+/* Ring modes: empties the ring. All FULL and held sub-buffers of all writers are freed. */
 void gt_drain_clear(struct gt_drain *drain);
 
 /*

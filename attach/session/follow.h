@@ -75,11 +75,12 @@ int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, b
  * ends.c.
  */
 
-/* Forgets processes that have ended, with their threads' writers and letters, and reaps the program.
- * Returns how many ended. */
+/* Forgets processes that have ended: their writers are ended, their letters freed. Reaps the program.
+ * Returns how many ended; that the program was reaped counts as one more. */
 int gt_follow_end_processes(struct gt_session *session);
 /* Ends the writers of threads that have ended, and takes in processes that have written and are not in the list.
- * is_time: looks at all arenas; else only at those of which three quarters of the sub-buffers are in use. */
+ * is_time, or the list is empty: looks at all arenas; else only at those of which three quarters of the sub-buffers,
+ * small or others, are in use. */
 void gt_follow_end_threads(struct gt_session *session, bool is_time);
 /* Ends the writers of process pid, which writes no more. Its letters must have been read before. */
 void gt_follow_end_writers(struct gt_session *session, pid_t pid);
@@ -97,8 +98,8 @@ int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const 
  */
 
 /* Takes the agent out of all processes, also of forks of which no letter has told; the list is empty
- * then, also after an error. Returns the first error, of gt_detach_process(); *message (or NULL) says what stays in
- * which process. */
+ * then, also after an error. Returns the first error, of gt_detach_process() but for GT_EGONE; *message (or NULL),
+ * which must be empty before, says what stays in the first process that something stays in. */
 int gt_follow_detach_all(struct gt_session *session, struct gt_message *message);
 
 #endif

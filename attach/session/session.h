@@ -93,11 +93,12 @@ struct gt_session_options {
  * is wrong, or a filter or trigger of an event does not fit (that is checked last); GT_ENOENT: no such
  * program, or no histogram that is to be continued or cleared; GT_ECANTRUN: it cannot be executed; GT_EEXIST:
  * a probe, a synthetic event or a trigger is set twice; GT_ENOTSUP: it cannot be traced (the message says why
- * and what to do); GT_EBUSY: as of gt_session_set_profile(); GT_EPERM, GT_EIO, GT_ENOSPC, GT_ENOMEM; an error of
- * the sink. *session is not set then. Attaching also:
- * GT_EGONE: there is no such process, or it has ended; GT_EBUSY: it cannot be stopped, or another
- * graftrace records it. After an error processes that ran are as before, and a program that was to be
- * started is killed. */
+ * and what to do); GT_EBUSY: as of gt_session_set_profile(); GT_EGONE: it has ended meanwhile; GT_EPERM, GT_EIO,
+ * GT_EFORMAT, GT_ENOSPC, GT_ENOMEM; an error of the sink. *session is not set then. Attaching also:
+ * GT_EGONE: there is no such process; GT_EBUSY: it cannot be stopped, another graftrace records it, or it has
+ * something of an earlier one that cannot be taken out now; GT_EFORMAT: it has overwritten what an earlier one
+ * has left there. After an error processes that ran are as before (but for what gt_session_detach() would have to
+ * leave), and a program that was to be started is killed. */
 int gt_session_start(const struct gt_session_options *options, struct gt_session **session,
 		     struct gt_message *message);
 
@@ -115,9 +116,10 @@ void gt_session_unlock_sink(struct gt_session *session);
 
 /*
  * Takes the agent out of all processes of the session: their code, memory maps and threads are then as
- * they were before. *message names what could not be taken out (empty: nothing), and the first error
- * is returned; the processes run on in any case. Afterwards the session has no processes:
- * gt_session_poll drains the records that they had written and returns 0.
+ * they were before. *message names the first thing that could not be taken out (empty: all is out); NULL is
+ * allowed. Returns the first error, of gt_detach_process() but for GT_EGONE; 0 also if something stays without an
+ * error. The processes run on in any case. Afterwards the session has no processes: gt_session_poll drains the
+ * records that they had written and returns 0.
  */
 int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
@@ -135,9 +137,9 @@ void gt_session_keep_writers(struct gt_session *session);
  * Changes while the program runs; each is in force when the function returns. From any thread; each takes
  * the session's lock. Those that patch processes stop them meanwhile; if one could not be patched, they
  * fail with its error, after the others were: GT_EBUSY: it could not be stopped; GT_EAGAIN: it has executed
- * another program; GT_EIO, GT_ENOMEM, GT_EPERM, GT_ENOSPC, an error of the sink. After such an error of
- * patching the new settings are in force, and are taken over by that process, too, when it is patched
- * next.
+ * another program, or entered a sandbox at that moment; GT_ENOTSUP: too many processes share its memory; GT_EIO,
+ * GT_ENOMEM, GT_EPERM, GT_ENOSPC, an error of the sink. After such an error of patching the new settings are in
+ * force, and are taken over by that process, too, when it is patched next.
  */
 /* Always 0. */
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
@@ -174,8 +176,9 @@ int gt_session_set_event_filter(struct gt_session *session, const char *word, co
 int gt_session_event_trigger(struct gt_session *session, const char *word,
 			     const struct gt_event_trigger *trigger, bool remove,
 			     struct gt_message *message);
-/* The index'th of the event, the newest first, with what is left of its limit; its strings are in `text`.
- * False: there is none, or its strings have no room. */
+/* The index'th trigger of the event, with what is left of its limit; its strings are in `text`. The newest comes
+ * first; histograms come behind all others, the oldest of them first. False: there is none, or its strings have no
+ * room. */
 bool gt_session_event_trigger_get(struct gt_session *session, const char *word, uint32_t index,
 				  struct gt_event_trigger *trigger, char *text, size_t room);
 /* The index'th histogram of the event, the oldest first, as it is now: a copy, to be freed by
@@ -189,8 +192,9 @@ void gt_session_event_hist_free(struct gt_hist_copy *copy);
 bool gt_session_event_is_soft(struct gt_session *session, const char *system, const char *name);
 /* Whether triggers of others enable and disable the event: then it may be recorded without being asked for. */
 bool gt_session_event_is_gated(struct gt_session *session, const char *system, const char *name);
-/* Calls back for each known event, object by object, until `each` returns non-zero, and returns that.
- * enabled: it is recorded in some process. reason: why its place cannot be patched, or NULL. Events of
+/* Calls back for each known event, object by object, then for synthetic ones and those of system calls, until
+ * `each` returns non-zero, and returns that. *event is valid during the call, its strings until the session ends.
+ * enabled: it is recorded in some process. reason: why its place cannot be patched (static text), or NULL. Events of
  * system calls are known while a word of the list of events names them: `syscalls`, `raw_syscalls` or
  * `sys_…`, not a glob for all events. */
 int gt_session_each_event(struct gt_session *session,
@@ -218,7 +222,7 @@ const char *gt_session_syscall_event(uint64_t number);
 struct gt_syscall_places {
 	uint32_t taken;
 	uint32_t left[256];
-	const char *refused; /* why a process has none of them taken; NULL: all have */
+	const char *refused; /* why a process has none of them taken: static text; NULL: all have */
 	int pid;
 };
 void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_places *places);
@@ -226,15 +230,16 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 /*
  * Dynamic probes (core/trace/probe.h): a line of dynamic_events sets one; gt_session_set_events() says
  * whether its event is recorded. A place without a path is the program's own. GT_EINVAL, GT_ENOENT,
- * GT_EEXIST: *error says what is wrong, and where; the message too. Also GT_ENOMEM, an error of the sink.
+ * GT_EEXIST: *error says what is wrong, and where; the message too; with other errors the text of *error is empty.
+ * GT_EFORMAT: the code of its file cannot be read; GT_ENOMEM, an error of the sink.
  * After any error it is not set. Neither setting nor removing patches: the places follow with the next
  * change that does.
  */
 int gt_session_set_probe(struct gt_session *session, const char *text, size_t bytes,
 			 enum gt_probe_kinds kinds, struct gt_probe_error *error,
 			 struct gt_message *message);
-/* Removes the probes of the group and name; "": of any. GT_ENOENT: there is none (only with a name); GT_EBUSY:
- * one of them is recorded, and none was removed. */
+/* Removes the probes of the group and name; "": of any. GT_ENOENT: there is none (not if both are "": then it is no
+ * error); GT_EBUSY: one of them is recorded, and none was removed. */
 int gt_session_remove_probes(struct gt_session *session, const char *group, const char *name,
 			     struct gt_message *message);
 /* *number: the number of the event that a dynamic probe makes. False: there is no such probe, or no file that
@@ -251,8 +256,8 @@ bool gt_session_probe_event(struct gt_session *session, const char *group, const
 int gt_session_set_synthetic(struct gt_session *session, const char *text, size_t bytes,
 			     struct gt_event_format *event, struct gt_probe_error *error,
 			     struct gt_message *message);
-/* Removes the synthetic event of the name; "": all. GT_ENOENT; GT_EBUSY: one of them is recorded, has rules or
- * is made by a histogram, and none was removed. */
+/* Removes the synthetic event of the name; "": all, also if there is none. GT_ENOENT: there is none of that name;
+ * GT_EBUSY: one of them is recorded, has rules or is made by a histogram, and none was removed. */
 int gt_session_remove_synthetics(struct gt_session *session, const char *name,
 				 struct gt_message *message);
 /* As gt_session_each_event(), of synthetic ones. */
@@ -273,7 +278,7 @@ struct gt_session_probe {
 	uint64_t hits;	 /* so far, recorded or not */
 };
 /* In the order in which they were set: calls back, under the session's lock, until it returns
- * non-zero, and returns that. */
+ * non-zero, and returns that. *probe is valid during the call, what it points to until the session ends. */
 int gt_session_each_probe(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_session_probe *probe),
 			  void *data);
@@ -293,9 +298,9 @@ bool gt_session_has_function(struct gt_session *session, const char *glob);
  */
 /* A number for one more instance, which asks for nothing yet. GT_ENOSPC: there are too many. */
 int gt_session_join(struct gt_session *session, uint32_t *who, struct gt_message *message);
-/* Sets all settings of instance `who`. Takes references to the lists. GT_EINVAL: a glob matches no
- * function; GT_ENOMEM. Then the old settings stay, after an error of patching the new ones
- * (gt_session_asked() tells). */
+/* Sets all settings of instance `who`, but for the list graph_notrace, which is not looked at. Takes references to the
+ * lists. Patches. GT_EINVAL: a glob matches no function; GT_ENOMEM. Then the old settings stay, after an error of
+ * patching the new ones (gt_session_asked() tells). */
 int gt_session_ask(struct gt_session *session, uint32_t who,
 		   const struct gt_trace_settings *settings, struct gt_message *message);
 /* What instance `who` asks for now, or the top (0); the caller ends it with gt_trace_settings_fini().
@@ -305,7 +310,8 @@ struct gt_trace_settings gt_session_asked(struct gt_session *session, uint32_t w
  * reported. */
 void gt_session_leave(struct gt_session *session, uint32_t who);
 /* Whether the ring would hold exactly the records that the top asks for if instance `who` had these
- * settings. */
+ * settings. False also where that is not looked at: if these settings ask for events, the top has a list
+ * graph_notrace, or lists of threads are set. */
 bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 			    const struct gt_trace_settings *settings);
 /* Ring modes: whether a full ring keeps the newest records. No effect after gt_session_set_transport().
@@ -320,12 +326,15 @@ void gt_session_has_room(struct gt_session *session);
 /*
  * Triggers (struct gt_trigger in core/trace/target.h). From any thread; each takes the session's lock.
  * add: copies the glob. If a trigger with the same glob, action and longer_than_ns exists, its skip
- * and count are replaced. GT_EINVAL: no function matches; GT_ENOSPC: too many functions.
- * remove: the trigger with the same glob, action and longer_than_ns; GT_ENOENT: there is none.
+ * and count are replaced. GT_EINVAL: no function matches, longer_than_ns is set and the returns of none are seen, or
+ * the action or glob is none; GT_ENOSPC: too many functions, or triggers; GT_ENOMEM: then it is not added.
+ * remove: the trigger with the same glob, action and longer_than_ns; GT_ENOENT: there is none; GT_EINVAL: the action
+ * or glob is none.
  * get: the index-th; its glob is copied into `glob`, cut to `room`. `count` is the number of hits left,
  * for the function of its glob that has most; *spent (not NULL): none has any left, and count is 0. GT_ENOENT
  * after the last.
- * add and remove patch. After an error of patching the change is made (get tells).
+ * add and remove patch. After an error of patching, which may be GT_ENOSPC or GT_ENOMEM, too, the change is made (get
+ * tells).
  * handler: called by the thread that polls the session, without the lock, for all actions but STACKTRACE.
  * With SNAPSHOT, DUMP and CPUDUMP the traced thread waits meanwhile, half a second at most; more than a
  * hundred such hits in a second are left out. It replaces the one before, which may still be running, or
@@ -419,9 +428,9 @@ static inline int gt_profile_row_order(const void *left, const void *right)
  * (serve/live/live_awake.h). Readers of the ring leave out the records that nobody asked for. */
 void gt_session_set_profile_awake(struct gt_session *session, bool awake);
 
-/* The functions that were called, the longest time first; of all threads (tid 0) or of a living one.
- * self: time and variance without those of callees (graph-time = 0). The caller frees the array.
- * GT_ENOMEM. From any thread, also after the end. */
+/* The functions that were called, the longest time first; of all threads (tid 0) or of a living one (of another
+ * number: none). self: time and variance without those of callees (graph-time = 0). The caller frees the array, which
+ * is there also if *count is 0. GT_ENOMEM: *rows is NULL. From any thread, also after the end. */
 int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		       struct gt_profile_row **rows, uint32_t *count);
 
@@ -429,8 +438,8 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 int gt_session_clear(struct gt_session *session);
 
 /* Calls back for each function that can be traced, object by object in order of addresses, until `each`
- * returns non-zero, and returns that. enabled: it is traced now. From any thread; `each` is called with
- * the session's lock held. */
+ * returns non-zero, and returns that. *function is valid during the call, its strings until the session ends.
+ * enabled: it is traced now. From any thread; `each` is called with the session's lock held. */
 int gt_session_each_function(struct gt_session *session,
 			     int (*each)(void *data, uint32_t number,
 					 const struct gt_function *function, bool enabled),
@@ -461,7 +470,7 @@ struct gt_session_untraced {
 bool gt_session_untraced(struct gt_session *session, uint32_t index,
 			 struct gt_session_untraced *untraced);
 
-/* Of the program itself, once ended: as waitpid gives it. By the thread that polls; takes no lock. Of a
+/* Of the program itself, once ended: as waitpid gives it; 0 before. By the thread that polls; takes no lock. Of a
  * process that was attached to only the signal that killed it is known, if one did: else 0. */
 int gt_session_exit_status(const struct gt_session *session);
 /* The program, or the first process that was attached to. From any thread; takes no lock. */
@@ -497,11 +506,12 @@ void gt_session_totals(struct gt_session *session, struct gt_session_totals *tot
 /* The present sum of `damaged` and `corrupt` of the totals. From any thread. Takes the lock. */
 uint64_t gt_session_damaged(struct gt_session *session);
 
-/* How much of the pool of sub-buffers is in use, 0 ... 100. From any thread, from the sink too; takes no lock. */
+/* How much of the pool of sub-buffers is in use, 0 ... 100; where processes with several credentials have a pool
+ * each, of the fullest. From any thread, from the sink too; takes no lock. */
 unsigned gt_session_buffer_use(const struct gt_session *session);
 
 /* Sends a signal to the program. (Ctrl-C needs none: the terminal sends it to the program, too.) GT_EGONE: it
- * has ended, or was attached to. From any thread. */
+ * has ended, was attached to, or the kernel refuses. From any thread. */
 int gt_session_signal(struct gt_session *session, int signal);
 
 /* Frees the session. Processes that it still has go on with their agents, and record nothing: detach first

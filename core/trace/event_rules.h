@@ -61,7 +61,8 @@ struct gt_event_rules {
 	uint8_t words[GRAFTRACE_ARENA_WORDS]; /* 1: it is in use; the first one is never */
 };
 
-/* Begins without rules. `host` must stay valid until gt_event_rules_fini(), and have at least one arena. */
+/* Begins without rules; *rules must be all zero. `host` must stay valid until gt_event_rules_fini(), and have at
+ * least one arena. */
 void gt_event_rules_init(struct gt_event_rules *rules, const struct gt_rules_host *host);
 /* Frees all that belongs to the rules; what stands in the arenas stays. Allowed if *rules is all zero. */
 void gt_event_rules_fini(struct gt_event_rules *rules);
@@ -74,15 +75,17 @@ int gt_event_rules_set_filter(struct gt_event_rules *rules, const char *word, co
 /* Writes the rules of the event into the arena, and then those of events that waited for a histogram of it.
  * recorded: set_event asks for the event. If it does not have the fields of its filter it is recorded without a
  * filter, as on Linux with the filter of a system; if it does not have those of a trigger, the trigger does nothing
- * (gt_event_rules_check() and _fits() tell). GT_ENOSPC, GT_ENOMEM: the event keeps its old rules. */
+ * (gt_event_rules_check() and _fits() tell). GT_ENOSPC, GT_ENOMEM: the event keeps its old rules; or, if its own are
+ * written, an event that waited keeps its old ones, and others that waited may be left as they are. */
 int gt_event_rules_arm(struct gt_event_rules *rules, const struct gt_event_format *event,
 		       bool recorded, struct gt_message *message);
 
 /* Adds a trigger to the event `word` ("system:name"), or takes it away; in force once the event and the trigger's
- * target are armed anew. An event has one trigger of a kind, and one that enables or disables a given target.
- * GT_EEXIST: it has such a trigger; GT_ENOENT: it has none, or no histogram that is to be continued or cleared;
- * GT_ENOSPC; GT_ENOMEM. Of histograms also GT_EINVAL: another one has its name, or it needs one of another event
- * that is not there; GT_EBUSY: another histogram reads its variables. After any error nothing has changed. */
+ * target are armed anew; but a histogram is paused or goes on at once. An event has one trigger of a kind, and one
+ * that enables or disables a given target. GT_EEXIST: it has such a trigger; GT_ENOENT: it has none, or no histogram
+ * that is to be continued or cleared; GT_ENOSPC; GT_ENOMEM. Of histograms also GT_EINVAL: another one has its name, or
+ * it needs one of another event that is not there; GT_EBUSY: another histogram reads its variables. After any error
+ * nothing has changed. */
 int gt_event_rules_trigger(struct gt_event_rules *rules, const char *word,
 			   const struct gt_event_trigger *trigger, bool remove,
 			   struct gt_message *message);
@@ -120,8 +123,8 @@ bool gt_event_rules_have_action(const struct gt_event_rules *rules, const char *
  * Valid as long as `rules`. is_new: the histogram in question is not there yet. */
 struct gt_hist_world gt_event_rules_world(struct gt_event_rules *rules, bool is_new);
 /* Parses the text of a histogram of the event `word` into *hist, as gt_hist_parse() does, with the event's fields
- * and the other histograms. GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is wrong; GT_ENOENT: there is no such
- * event yet. */
+ * and the other histograms. *hist has all of its strings in itself. GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is
+ * wrong; GT_ENOENT: there is no such event yet, or no memory to look for it, and *error is empty. */
 int gt_event_rules_parse_hist(struct gt_event_rules *rules, const char *word, const char *text,
 			      bool is_new, struct gt_hist *hist, struct gt_hist_error *error);
 /* The event's histogram that is equal to `hist`; filters are not compared. NULL: it has none. */
@@ -134,7 +137,7 @@ const struct gt_event_action *gt_event_rules_alike(const struct gt_event_rules *
 						   const struct gt_hist *hist);
 /* Adds the histograms that `hist` needs of other events, whose fields its actions name: each keeps a field as a
  * variable. They are removed with `made_for`. GT_EINVAL: the other event has no histogram with the same keys;
- * GT_ENOSPC; GT_ENOMEM: some may have been added, and go with made_for. */
+ * GT_ENOSPC; GT_ENOMEM. After any error some may have been added; they go with made_for. */
 int gt_event_rules_make_foreign(struct gt_event_rules *rules, const struct gt_hist *hist,
 				const struct gt_hist_use *made_for, struct gt_message *message);
 /* event_rules.c: adds a trigger that is a histogram, without a check whether it is there already; it is removed with
@@ -148,7 +151,7 @@ bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt
 bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthetic);
 
 /* Call when all known events were armed. GT_EINVAL, with the message: there is a filter that fits none of the events
- * that its word matches, or a trigger that does not fit its event. */
+ * that its word matches, a trigger that does not fit its event, or a histogram for whose table there is no room. */
 int gt_event_rules_check(const struct gt_event_rules *rules, struct gt_message *message);
 
 #endif

@@ -17,7 +17,7 @@
  * are damaged.
  * One thread at a time, without locks; the target's calls come from the caller's thread, which must hold no
  * lock that they take. Where memory is short while reading, a writer is left out and counted
- * (out_of_memory); it is no error.
+ * (out_of_memory), or there are no context switches; it is no error.
  */
 #ifndef GT_CORE_TRACE_MERGE_H
 #define GT_CORE_TRACE_MERGE_H
@@ -139,8 +139,8 @@ struct gt_merge {
 int gt_merge_init(struct gt_merge *merge, struct gt_target *target, const struct gt_memory *memory,
 		  enum gt_merge_mode mode, struct gt_filter *filter);
 
-/* Replaces the filter from the next record on. The new one has the same thread and CPUs; it may be
- * NULL, else it must stay valid. */
+/* Replaces the filter. The new one has the same thread and CPUs; it may be NULL, else it must stay valid. Of each
+ * writer one record, or two, may have been decoded before: the old filter has chosen them, and they are given. */
 void gt_merge_set_filter(struct gt_merge *merge, struct gt_filter *filter);
 
 /*
@@ -155,7 +155,7 @@ int gt_merge_add_switches(struct gt_merge *merge, const struct gt_merge_window *
 			  uint32_t count);
 
 /* How many of the present switches this merge has yet to give: those that were given or skipped do not
- * count. */
+ * count, but for the one that the last gt_merge_next gave, which still does. 0 if no switches were added. */
 uint64_t gt_merge_count_switches(const struct gt_merge *merge);
 
 /* Leaves out the switches up to that clock (in the records' unit), itself included. Call it before the first
@@ -211,8 +211,8 @@ static inline void gt_merge_skip_cpus(struct gt_merge *merge, const struct gt_me
 	merge->cpu_count = count;
 }
 
-/* How far this merge has read writer `index`, the record of gt_merge_ahead included; zero if there is no such
- * writer. */
+/* How far this merge has read writer `index`, the record of gt_merge_ahead included. What gt_merge_skip_given()
+ * leaves out of the writer counts as read from the beginning. Zero if there is no such writer. */
 struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index);
 /* The same without records that were decoded and not given yet: for a merge that is ended early. */
 struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t index);

@@ -160,7 +160,8 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 /* Fills in how the whole trace is shown at present. Takes live->lock. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
 /* Makes reading.pipe, the reader of trace_pipe, if there is none, if it shows another look, or if trace_pipe_raw has
- * been read since; the new one goes on where the last one stopped. Call with reading.lock held. GT_ENOMEM. */
+ * been read since; the new one goes on where the last one stopped. Call with reading.lock held. GT_ENOMEM; if there is
+ * no memory to leave out what CPUs' readers have given, the message is not set. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
 /* Makes the handle that text_read and text_close take. It owns the reader and one reference to the store, which
@@ -197,8 +198,8 @@ void gt_live_raw_destroy(struct gt_live *live);
 /* Takes back the request for context switches, if one was made (change.watches). Takes change.lock. */
 void gt_live_unwatch(struct gt_live *live);
 
-/* How far any consuming reader has read, by writer; the caller frees it. Call with reading.lock held.
- * GT_ENOMEM. */
+/* How far trace_pipe has read, or, if trace_pipe_raw was read since, the readers of all CPUs, by writer; the caller
+ * frees it. What the trace_pipe of a single CPU has given is not in it. Call with reading.lock held. GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 /* The trace_pipe of one thread (look->scope). close frees the reader; the reader of the whole trace then goes on after
  * what this one has given. Call with reading.lock held. GT_ENOMEM. */
@@ -211,14 +212,15 @@ void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *read
  * CPU; GT_ENOMEM.
  * note: stores what the CPU's reader has given; call it after each read. cpu must have a reader.
  * close: notes, and frees the reader.
- * skip: makes another reader leave out what those of CPUs have given. GT_ENOMEM. */
+ * skip: makes another reader leave out what those of CPUs have given. GT_ENOMEM, without a message: the reader may only
+ * be closed. */
 int gt_live_cpu_open(struct gt_live *live, const struct gt_text_look *look,
 		     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_cpu_note(struct gt_live *live, uint32_t cpu);
 void gt_live_cpu_close(struct gt_live *live, uint32_t cpu);
 int gt_live_cpus_skip(struct gt_live *live, struct gt_text_reader *reader);
-/* Call when the ring was emptied: makes the CPUs' readers throw away what they still have up to the clock `begun`.
- * text: memory of `bytes` bytes for that. */
+/* Call when the ring was emptied, with reading.lock held: makes the CPUs' readers throw away what they still have up to
+ * the clock `begun`. text: memory of `bytes` bytes for that. */
 void gt_live_cpus_empty(struct gt_live *live, uint64_t begun, char *text, size_t bytes);
 /* Frees all; no reader of a CPU may be open. With reading.lock held, or when no other thread knows `live`. */
 void gt_live_cpus_destroy(struct gt_live *live);
@@ -228,7 +230,8 @@ void gt_live_cpus_destroy(struct gt_live *live);
 int gt_live_empty(struct gt_live *live, struct gt_message *message);
 
 /* Operations of struct gt_control_ops (core/control/control.h), which says what they take, give and fail with. They are
- * called with no lock held; those that change something take change.lock, those that read text reading.lock. */
+ * called with no lock held. Those that change a list, a command or a value that affects what is recorded take
+ * change.lock; those that read, empty or copy the trace take reading.lock. */
 int gt_live_get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
 int gt_live_set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 		struct gt_message *message);

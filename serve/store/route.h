@@ -92,7 +92,7 @@ struct gt_route_writer {
 	uint32_t depth;			   /* open calls of the running context that are written */
 	uint32_t context, cpu;		   /* the last that were written into the piece */
 	uint64_t lost;			   /* records lost and not yet written as a loss */
-	uint64_t overrun;		   /* what gt_route_feed was told of last */
+	uint64_t overrun;		   /* gt_route_feed's, of the first call or last gap */
 	bool counted;			   /* depth is known */
 	bool resume;	/* the next record is preceded by RESUME: depth differs */
 	bool unshown;	/* the last call was left out, so is what belongs to it */
@@ -105,7 +105,8 @@ struct gt_route_writer {
  * `data`, and all else to zero. Cannot fail. The source must stay valid until gt_route_fini(). */
 void gt_route_init(struct gt_route *route);
 /* Sets the settings for all that is fed from now on, tracing_on included; takes references to the lists, and
- * drops those to the old ones. What `also` answers is kept until the next set. */
+ * drops those to the old ones. gt_route_feed() calls `also` and `of_thread`: their data must stay valid until the next
+ * set, or gt_route_fini(). What `also` answers is kept until the next set. */
 void gt_route_set(struct gt_route *route, const struct gt_route_want *want);
 /* Sets tracing_on alone; `switched` stays. */
 void gt_route_switch(struct gt_route *route, bool on);
@@ -134,9 +135,10 @@ void gt_route_writer_init(struct gt_route_writer *writer);
 /* Decodes a sub-buffer of the source, of which `bytes` is copied, and writes the records that are wanted: the writer's
  * next one, or the last one again with more words. growing: its writer may add more. overrun: how many of the writer's
  * records were overwritten until it was copied, counted from any beginning; if sub-buffers are missing before this one,
- * the difference to the last call is written as lost. GT_ENOMEM: nothing of it was decoded, feed it again. GT_EFORMAT:
- * nothing of it can be decoded; if it is closed, its records count as lost. GT_EAGAIN: a command is due (`due`); feed
- * the same sub-buffer again afterwards. */
+ * the difference to the last call of which that was true, or to the first call, is written as lost. GT_ENOMEM: nothing
+ * of it was decoded, feed it again. GT_EFORMAT: nothing of it can be decoded; if it is closed, and calls of the thread
+ * are wanted (tracer, tracing_on, lists of threads), its records count as lost. GT_EAGAIN: a command is due (`due`);
+ * feed the same sub-buffer again afterwards. */
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,
 		  uint64_t overrun);

@@ -2,8 +2,9 @@
 /*
  * A copy of a live target's records in the host's own memory, which is itself a target for readers. A
  * snapshot is a store that is filled once, an instance's buffer one that is filled again and again.
- * Any thread may use a store. Each function takes the store's lock, for its whole time; within it the
- * source's functions are called, and the lock of `older` is taken. So the lock of a store comes before the
+ * Any thread may use a store. Each function takes the store's lock, for its whole time, but for those that make one
+ * and gt_store_target(), which take none; within it the source's functions are called, and the lock of `older` is
+ * taken. So the lock of a store comes before the
  * source's, and that of a newer store before that of an older one.
  *
  * Writers have the same indexes as in the source, so positions (struct gt_merge_given) mean the same
@@ -57,7 +58,7 @@ void gt_store_put(struct gt_store *store);
 
 /* Copies start after these positions of the source's first `count` writers, and at the beginning of
  * the others. Call it before the first pull. The words of a position count for a store with a route
- * only; another one copies that sub-buffer whole. GT_ENOMEM. */
+ * only; another one copies that sub-buffer whole. The array stays the caller's, and is needed no more. GT_ENOMEM. */
 int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count);
 
 /* Copies start with the beginning of each writer's newest sub-buffer. Call it before the
