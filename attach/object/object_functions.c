@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define START_BYTES 64 /* of _start, in which the call of __libc_start_main lies */
+
 /* Something that says: a function starts here. */
 struct candidate {
 	uint64_t address;
@@ -497,6 +499,48 @@ static int keep_names(struct gt_object *object, const struct candidate **named)
 	return 0;
 }
 
+/*
+ * The address of main, as _start hands it to __libc_start_main: in rdi, by `lea main(%rip), %rdi` or `mov $main, %rdi`
+ * in front of the call (glibc's start.S, musl's crt1.c). 0: _start is not known so.
+ */
+static uint64_t find_main(struct gt_object *object)
+{
+	const uint64_t start = object->header.e_entry;
+	uint64_t address = 0;
+	uint8_t *code;
+	int32_t offset;
+
+	if (!start || gt_object_interpreter(object) == NULL)
+		return 0;
+	code = gt_object_copy_bytes(object, start, START_BYTES);
+	if (code == NULL)
+		return 0;
+	for (uint32_t at = 0;
+	     !address && at + 8 <= START_BYTES && code[at] != 0xf4 /* hlt: its end */; at++) {
+		if (code[at] != 0x48 ||
+		    (code[at + 7] != 0xe8 && code[at + 7] != 0xff)) /* then the call */
+			continue;
+		memcpy(&offset, code + at + 3, sizeof(offset));
+		if (code[at + 1] == 0x8d && code[at + 2] == 0x3d)
+			address = start + at + 7 + (uint64_t)(int64_t)offset;
+		else if (code[at + 1] == 0xc7 && code[at + 2] == 0xc7)
+			address = (uint64_t)(int64_t)offset;
+	}
+	free(code);
+	return address;
+}
+
+/* A stripped program's main has no symbol, and is known all the same. */
+static void name_main(struct gt_object *object)
+{
+	const uint64_t address = find_main(object);
+	uint32_t index;
+
+	if (address && gt_object_function_at(object, address, &index) == 0 &&
+	    object->functions[index].address == address && !*object->functions[index].name)
+		object->functions[index].name = "main";
+}
+
 int gt_object_load_functions(struct gt_object *object, struct gt_message *message)
 {
 	struct candidates candidates = { 0 };
@@ -543,6 +587,7 @@ int gt_object_load_functions(struct gt_object *object, struct gt_message *messag
 	if (error)
 		goto no_memory;
 	finish(object, &candidates);
+	name_main(object);
 	free(named);
 	free(candidates.list);
 	return 0;
