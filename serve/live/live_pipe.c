@@ -45,49 +45,46 @@ static int take_over(struct gt_live *live, const struct gt_text_look *look,
 	}
 	gt_text_reader_skip(pipe, given, count);
 	gt_text_reader_skip_switches(pipe, gt_live_raw_switches_given(live));
+	if (gt_live_cpus_skip(live, pipe) != 0) {
+		gt_text_reader_close(pipe);
+		return no_memory(message);
+	}
 	gt_live_raw_destroy(live);
 	if (live->reading.pipe != NULL)
 		gt_text_reader_close(live->reading.pipe);
 	live->reading.pipe = pipe;
 	live->reading.pipe_look = *look;
-	return gt_live_cpus_skip(live, pipe);
+	return 0;
 }
 
 /* Under reading.lock: makes the pipe's reader if there is none. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message)
 {
+	struct gt_text_reader *old = live->reading.pipe, *reader;
 	int error;
 
 	if (live->reading.raw != NULL)
 		return take_over(live, look, message);
-	if (live->reading.pipe != NULL &&
-	    memcmp(&live->reading.pipe_look, look, sizeof(*look)) == 0)
+	if (old != NULL && memcmp(&live->reading.pipe_look, look, sizeof(*look)) == 0)
 		return 0;
-	if (live->reading.pipe != NULL) {
-		/* The new reader does not know the old one's positions: it begins after the
-		 * records given. */
-		struct gt_text_reader *old = live->reading.pipe;
-
-		error = gt_text_reader_open(live->control.view, look, true, &live->reading.pipe,
-					    message);
-		if (error == 0)
-			error = gt_text_reader_skip_given(live->reading.pipe, old);
-		if (error != 0) {
-			gt_message_set(message, "no memory");
-			live->reading.pipe = old;
-			return error;
-		}
+	error = gt_text_reader_open(live->control.view, look, true, &reader, message);
+	if (error != 0)
+		return error;
+	/* The new reader does not know the old one's positions: it begins after the records given. */
+	if (old != NULL)
+		error = gt_text_reader_skip_given(reader, old);
+	if (error == 0)
+		error = gt_live_cpus_skip(live, reader);
+	if (error != 0) {
+		gt_text_reader_close(reader);
+		return no_memory(message);
+	}
+	if (old != NULL)
 		gt_text_reader_close(old);
-	} else {
-		error = gt_text_reader_open(live->control.view, look, true, &live->reading.pipe,
-					    message);
-	}
-	if (error == 0) {
-		live->reading.pipe_look = *look;
-		error = gt_live_cpus_skip(live, live->reading.pipe);
-	}
-	return error;
+	live->reading.pipe = reader;
+	live->reading.pipe_look = *look;
+	return 0;
 }
 
 /* Records in unfinished sub-buffers cannot be freed: they are marked as given. */

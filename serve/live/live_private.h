@@ -160,8 +160,8 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 /* Fills in how the whole trace is shown at present. Takes live->lock. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
 /* Makes reading.pipe, the reader of trace_pipe, if there is none, if it shows another look, or if trace_pipe_raw has
- * been read since; the new one goes on where the last one stopped. Call with reading.lock held. GT_ENOMEM; if there is
- * no memory to leave out what CPUs' readers have given, the message is not set. */
+ * been read since; the new one goes on where the last one stopped. Call with reading.lock held. GT_ENOMEM: the last
+ * one stays. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
 /* Makes the handle that text_read and text_close take. It owns the reader and one reference to the store, which
