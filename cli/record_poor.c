@@ -148,13 +148,15 @@ static void report_nameless(const struct gt_record_names *names, const char *pro
 
 /* ---- libraries ---- */
 
-/* Is it a library of the C or C++ implementation? Those do no program's work. */
+/* Is it a library of the C or C++ implementation, or of a sanitizer? Those do no program's work. */
 static bool is_runtime(const char *name)
 {
-	static const char *const runtimes[] = { "libc.",      "libm.",	    "libpthread.",
-						"libdl.",     "librt.",	    "libgcc_s.",
-						"libstdc++.", "ld-linux",   "linux-vdso",
-						"libutil.",   "libresolv.", "libnsl." };
+	static const char *const runtimes[] = {
+		"libc.",      "libm.",	    "libpthread.", "libdl.",	 "librt.",
+		"libgcc_s.",  "libstdc++.", "ld-linux",	   "linux-vdso", "libutil.",
+		"libresolv.", "libnsl.",    "libatomic.",  "libc++",	 "libasan.",
+		"libtsan.",   "libubsan.",  "liblsan.",	   "libhwasan.", "libclang_rt"
+	};
 
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
 		if (strncmp(name, runtimes[i], strlen(runtimes[i])) == 0)

@@ -214,7 +214,7 @@ def compare(expected, found, what):
     assert not wrong, f"{what}: " + "; ".join(wrong[:12])
 
 
-def compare_report(counts, directory):
+def compare_report(counts, directory, shared=()):
     """`graftrace report --format csv` has the program's own counts."""
     done = subprocess.run([BUILD / "cli" / "graftrace", "report", "--format", "csv", "trace.data"],
                           cwd=directory, capture_output=True, text=True, timeout=60)
@@ -222,7 +222,8 @@ def compare_report(counts, directory):
     calls = collections.Counter()
     for row in csv.DictReader(io.StringIO(done.stdout)):
         calls[recorded.short_name(row["function"])] += int(row["calls"])
-    compare(counts.by_name(), {name: calls[name] for name in calls if name in counts.names},
+    compare({name: count for name, count in counts.by_name().items() if name not in shared},
+            {name: calls[name] for name in calls if name in counts.names and name not in shared},
             "calls reported")
 
 
@@ -236,12 +237,13 @@ class Judged:
 
 
 def judge(command, directory, *options, way=None, depths=True, same_counts=True, only=False,
-          same_output=True, errors=True, loose=(), interrupted=False, **environment):
+          same_output=True, errors=True, loose=(), shared=(), interrupted=False, **environment):
     """Runs `command` plain and traced and holds one against the other; returns both.
 
     way: its record options are used. depths: compare these too. same_counts: two runs of the
     program count the same. only: nothing but what the program counted may be in the recording.
-    loose: names whose depth is not compared. interrupted: see recorded.Recorded.
+    loose: names whose depth is not compared. shared: names that another program of the recording has, too: neither
+    are their calls. interrupted: see recorded.Recorded.
     """
     if way is not None:
         options = (*WAYS[way][1], *options)
@@ -261,14 +263,15 @@ def judge(command, directory, *options, way=None, depths=True, same_counts=True,
     if errors:
         assert not trace.errors, trace.errors[:10]
     assert not any(trace.lost), f"lost: {trace.lost}"
-    compare(after.counts.calls, trace.counted, "calls recorded")
+    compare({key: count for key, count in after.counts.calls.items() if key[1] not in shared},
+            {key: count for key, count in trace.counted.items() if key[1] not in shared}, "calls recorded")
     if only:
         strange = {name for name in trace.names if name not in after.counts.names
                    and name not in START_UP and not name.startswith(("_sub_I_", "_sub_D_"))}
         assert not strange, f"recorded, but never counted: {sorted(strange)}"
     if depths:
-        compare_depths(after.counts, trace, loose)
-    compare_report(after.counts, directory)
+        compare_depths(after.counts, trace, (*loose, *shared))
+    compare_report(after.counts, directory, shared)
     return Judged(before, after, trace)
 
 

@@ -12,7 +12,8 @@ KINDS = ["plain", "deep", "bare", "tree", "thread", "vfork", "spawn", "shell", "
 def judge(way, kind, directory, *options, **how):
     program = behaviour.program(way, "forks.c")
     target = behaviour.program(way, "target.c")
-    return behaviour.judge([program, kind, target], directory, *options, way=way, **how)
+    shared = ("main",) if kind == "shell" else ()  # the shell's own
+    return behaviour.judge([program, kind, target], directory, *options, way=way, shared=shared, **how)
 
 
 @pytest.mark.parametrize("kind", KINDS)
