@@ -230,7 +230,7 @@ void gt_arena_ring(struct gt_arena *arena);
 
 /* Waits until the doorbell of one of the arenas (arena, arena->next …) differs from seen[number], what
  * gt_arena_doorbell() gave before, or timeout_us is over. It may return earlier. One thread at a time; `arena` is
- * the first of the list. */
+ * the first of the list, which must not change meanwhile. */
 void gt_arena_wait(struct gt_arena *arena, const uint32_t seen[GT_ARENAS], uint64_t timeout_us);
 /* How often the doorbell was rung, modulo 2^32. */
 uint32_t gt_arena_doorbell(const struct gt_arena *arena);

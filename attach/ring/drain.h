@@ -4,9 +4,10 @@
  * sink. Everything read here was written by the target and is checked; a broken arena gives counted
  * corruption, never a fault, a hang or a sub-buffer that the sink could trip over.
  *
- * One thread at a time: call all of it with the session's lock held; no function takes a lock. The sink is called
- * by gt_drain_scan() and gt_drain_pass() alone. A writer is named by its index in drain->writers, of which an
- * index that is too large counts as no writer (but for gt_drain_forget()).
+ * One thread at a time: call all of it with the session's lock held, or while no other thread knows the drain, as when
+ * a session starts or is destroyed; no function takes a lock. The sink is called by gt_drain_scan() and gt_drain_pass()
+ * alone. A writer is named by its index in drain->writers, of which an index that is too large counts as no writer (but
+ * for gt_drain_forget()).
  */
 #ifndef GT_ATTACH_DRAIN_H
 #define GT_ATTACH_DRAIN_H

@@ -2,9 +2,10 @@
 /*
  * The processes of a session: who is in its list, and what is done when they fork, execute and end.
  *
- * All functions are called with the session's lock held, by the thread that polls the session, or
- * before another thread knows the session; gt_follow_find(), gt_follow_add() and gt_follow_exec() by any
- * thread that holds the lock. A pointer to a tracee is valid until gt_follow_drop() of it.
+ * All functions are called with the session's lock held, by the thread that polls the session (or one of
+ * gt_tracer_run() for which it waits), or before another thread knows the session; gt_follow_find(),
+ * gt_follow_make_room(), gt_follow_add() and gt_follow_exec() by any thread that holds the lock. They take
+ * no lock. A pointer to a tracee is valid until gt_follow_drop() of it.
  */
 #ifndef GT_ATTACH_SESSION_FOLLOW_H
 #define GT_ATTACH_SESSION_FOLLOW_H

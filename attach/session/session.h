@@ -98,7 +98,8 @@ struct gt_session_options {
  * GT_EGONE: there is no such process; GT_EBUSY: it cannot be stopped, another graftrace records it, or it has
  * something of an earlier one that cannot be taken out now; GT_EFORMAT: it has overwritten what an earlier one
  * has left there. After an error processes that ran are as before (but for what gt_session_detach() would have to
- * leave), and a program that was to be started is killed. */
+ * leave), and a program that was to be started is killed. No other thread knows the session
+ * yet: it is made, and the sink is called, without the lock. */
 int gt_session_start(const struct gt_session_options *options, struct gt_session **session,
 		     struct gt_message *message);
 
@@ -229,8 +230,9 @@ void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_pla
 
 /*
  * Dynamic probes (core/trace/probe.h): a line of dynamic_events sets one; gt_session_set_events() says
- * whether its event is recorded. A place without a path is the program's own. GT_EINVAL, GT_ENOENT,
- * GT_EEXIST: *error says what is wrong, and where; the message too; with other errors the text of *error is empty.
+ * whether its event is recorded. From any thread; each takes the lock.
+ * set: a place without a path is the program's own. GT_EINVAL, GT_ENOENT, GT_EEXIST: *error says what is wrong, and
+ * where; the message too; with other errors the text of *error is empty.
  * GT_EFORMAT: the code of its file cannot be read; GT_ENOMEM, an error of the sink.
  * After any error it is not set. Neither setting nor removing patches: the places follow with the next
  * change that does.
@@ -249,7 +251,8 @@ bool gt_session_probe_event(struct gt_session *session, const char *group, const
 
 /*
  * Synthetic events (core/trace/synthetic.h): a line of synthetic_events defines one; actions of
- * histograms make them happen. *event gets the new one; its strings live until the session ends.
+ * histograms make them happen. From any thread; each takes the lock.
+ * set: *event gets the new one; its strings live until the session ends.
  * GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; the message too; with other errors *error
  * is not set. GT_ENOSPC, GT_ENOMEM, an error of the sink. After any error it is not defined.
  */
@@ -266,7 +269,8 @@ int gt_session_each_synthetic(struct gt_session *session,
 					  bool enabled, const char *reason),
 			      void *data);
 /* Checks the text of a histogram of the event `word` ("system:name"); changes nothing. is_new: it is to be added.
- * GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is wrong; GT_ENOENT: there is no such event yet; GT_ENOMEM. */
+ * GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is wrong; GT_ENOENT: there is no such event yet; GT_ENOMEM. From any
+ * thread; takes the lock. */
 int gt_session_check_hist(struct gt_session *session, const char *word, const char *text,
 			  bool is_new, struct gt_hist_error *error);
 
@@ -278,17 +282,19 @@ struct gt_session_probe {
 	uint64_t hits;	 /* so far, recorded or not */
 };
 /* In the order in which they were set: calls back, under the session's lock, until it returns
- * non-zero, and returns that. *probe is valid during the call, what it points to until the session ends. */
+ * non-zero, and returns that. *probe is valid during the call, what it points to until the session ends. From any
+ * thread. */
 int gt_session_each_probe(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_session_probe *probe),
 			  void *data);
+/* The four below: from any thread; each takes the lock. */
 /* options/func_stack_trace: the function tracer writes a stack trace behind each call. Patches. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
 /* depth: 0: no limit. Always 0. */
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
 /* tracing_thresh; 0: none. GT_EBUSY: see gt_session_set_profile; the old one stays. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
-/* Whether a function that can be traced matches. Takes the lock. */
+/* Whether a function that can be traced matches. */
 bool gt_session_has_function(struct gt_session *session, const char *glob);
 
 /*
@@ -515,7 +521,7 @@ unsigned gt_session_buffer_use(const struct gt_session *session);
 int gt_session_signal(struct gt_session *session, int signal);
 
 /* Frees the session. Processes that it still has go on with their agents, and record nothing: detach first
- * (gt_session_detach). No other thread may use it any more, nor its target. NULL is allowed. */
+ * (gt_session_detach). No other thread may use it any more, nor its target. Takes no lock. NULL is allowed. */
 void gt_session_destroy(struct gt_session *session);
 
 #endif

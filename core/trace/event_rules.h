@@ -4,8 +4,9 @@
  * them for words ("system:name", or a glob) and then arms each event: its fields are known then, and its rules are
  * written into the arena (graftrace/filter.h). Until an event is armed anew its old rules stay in force.
  *
- * Freestanding. One thread at a time, without locks: a session calls all of it with its own lock held. Strings that
- * are passed in are copied. What is returned as a pointer is valid until the rules change.
+ * Freestanding. No function takes a lock; one thread at a time: a session or a kernel calls all of it with its own lock
+ * held, or while no other thread knows it (init, fini, and what it begins with). Strings that are passed in are copied.
+ * What is returned as a pointer is valid until the rules change.
  */
 #ifndef GT_CORE_TRACE_EVENT_RULES_H
 #define GT_CORE_TRACE_EVENT_RULES_H

@@ -56,7 +56,7 @@ struct gt_live_snapshot {
 
 /* How far consuming readers have read. The lock guards all of it. */
 struct gt_live_reading {
-	pthread_mutex_t lock;	     /* held while a block of text is made; never with live->lock */
+	pthread_mutex_t lock;	     /* held while a block of a pipe's text is made */
 	struct gt_text_reader *pipe; /* of trace_pipe; NULL until it was first opened */
 	struct gt_text_look pipe_look;
 	struct gt_live_cpus *cpu_pipes; /* of per_cpu/; NULL until one was first opened */
@@ -202,7 +202,7 @@ void gt_live_unwatch(struct gt_live *live);
  * frees it. What the trace_pipe of a single CPU has given is not in it. Call with reading.lock held. GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 /* The trace_pipe of one thread (look->scope). close frees the reader; the reader of the whole trace then goes on after
- * what this one has given. Call with reading.lock held. GT_ENOMEM. */
+ * what this one has given. Call with reading.lock held. GT_ENOMEM, which may be without a message. */
 int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
 			     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
@@ -229,9 +229,23 @@ void gt_live_cpus_destroy(struct gt_live *live);
  * and no other lock; takes live->lock and reading.lock. GT_ENOMEM. */
 int gt_live_empty(struct gt_live *live, struct gt_message *message);
 
-/* Operations of struct gt_control_ops (core/control/control.h), which says what they take, give and fail with. They are
- * called with no lock held. Those that change a list, a command or a value that affects what is recorded take
- * change.lock; those that read, empty or copy the trace take reading.lock. */
+/*
+ * Operations of struct gt_control_ops (core/control/control.h), which says what they take, give and fail with. They are
+ * called with no lock held, but for gt_live_get(), which may be called with change.lock held. Any of them may hold
+ * live->lock, or the view's, the session's or a store's lock, for moments. Beside these:
+ *	change.lock	set, command_set, command_remove, edit_open, edit_close, threads_set; text_open and
+ *			text_close of the top's `trace` (options/pause-on-trace). Not: set of saved_cmdlines_size,
+ *			tracing_cpumask and trace_clock
+ *	reading.lock	text_open; text_read and text_close of a trace_pipe (those of `trace` and snapshot do not);
+ *			clear, stats, snapshot, snapshot_open, raw_open, raw_read, raw_close; set of trace_clock and of
+ *			the tracer, which empties the trace
+ *	instances.lock	all that pull (gt_live_pull: turn, too): text_open, text_read of a trace_pipe, clear, stats,
+ *			snapshot, snapshot_open, raw_read, profile_open, set of trace_clock, and of an instance get and
+ *			mark (for tracing_on) and command_read; those with change.lock, where what the session or a
+ *			buffer records changes
+ * The others take none of the three: list_open, list_read, list_close, edit_add, edit_remove, thread, profile_read,
+ * profile_close; get, mark and command_read of the top.
+ */
 int gt_live_get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
 int gt_live_set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 		struct gt_message *message);

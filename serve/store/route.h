@@ -6,7 +6,8 @@
  * not change depths.
  *
  * struct gt_route has the settings; one struct gt_route_writer follows each writer of the source.
- * A route and its writers are used by one thread at a time; no function takes a lock.
+ * A route and its writers are used by one thread at a time; no function takes a lock of its own. gt_route_feed() calls
+ * functions of the source, which take the source's lock, and `open`, `also` and `of_thread`.
  */
 #ifndef GT_SERVE_ROUTE_H
 #define GT_SERVE_ROUTE_H
