@@ -125,7 +125,8 @@ void gt_session_unlock_sink(struct gt_session *session);
 int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
 /* The live target, for readers: never NULL, valid until gt_session_destroy(). Takes no lock. Its
- * functions may be called from any thread; each takes the lock. Of its fields `clock` is rewritten by
+ * functions may be called from any thread; each takes the lock, but for ring->now, which takes none, and those of
+ * context switches, which take a lock of their own. Of its fields `clock` is rewritten by
  * gt_session_poll(), and `tracer` by changes of settings: while others may do that they are read between
  * gt_session_lock_sink() and gt_session_unlock_sink(). */
 struct gt_target *gt_session_target(struct gt_session *session);
