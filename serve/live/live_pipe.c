@@ -154,8 +154,9 @@ int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *lo
 		return error;
 	memset(&whole.scope, 0, sizeof(whole.scope));
 	error = gt_live_need_pipe(live, &whole, message);
-	if (error == 0)
-		error = gt_text_reader_skip_given(*reader, live->reading.pipe);
+	if (error == 0 && (gt_text_reader_skip_given(*reader, live->reading.pipe) != 0 ||
+			   gt_live_cpus_skip(live, *reader) != 0))
+		error = no_memory(message);
 	if (error != 0)
 		gt_text_reader_close(*reader);
 	return error;

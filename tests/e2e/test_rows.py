@@ -194,7 +194,11 @@ def two_cpus(mounted):
 
 def lines_of(mounted, cpu):
     """What its trace_pipe gives without waiting."""
-    pipe = os.open(mounted.path / f"per_cpu/cpu{cpu}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+    return lines_there(mounted.path / f"per_cpu/cpu{cpu}/trace_pipe")
+
+
+def lines_there(path):
+    pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     text = b""
     try:
         while True:
@@ -231,6 +235,14 @@ def test_each_record_leaves_by_its_cpus_pipe_once(mounted):
     assert lines(mounted.read("trace")) == []
     called = collections.Counter(re.findall(r": (\w+) <-", "\n".join(seen)))
     assert called == {"middle": 15, "leaf": 75, "other": 15, "work": 12}
+
+
+def test_a_threads_pipe_leaves_out_what_cpus_pipes_have_given(mounted):
+    mounted.write("current_tracer", "function")
+    mounted.calls(5)
+    gone = [line for cpu in sorted(set(two_cpus(mounted))) for line in lines_of(mounted, cpu)]
+    assert sum(": leaf <-" in line for line in gone) == 5
+    assert lines_there(mounted.path / f"per_thread/{mounted.traced()}/trace_pipe") == []
 
 
 def test_a_cpus_pipe_and_the_whole_one_exclude_each_other(mounted):
