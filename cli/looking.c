@@ -267,8 +267,8 @@ void gt_look_headline(struct gt_recording *recording, const char *path, char *li
 
 	if (info->realtime_ns != 0 && localtime_r(&seconds, &local) != NULL)
 		strftime(when, sizeof(when), " of %Y-%m-%d %H:%M:%S", &local);
-	snprintf(line, bytes, "# %.300s: %.200s%s\n", command[0] ? command : "?", path, when);
-	for (char *at = line; *at && at[1]; at++)
+	snprintf(line, bytes, "%.300s: %.200s%s", command[0] ? command : "?", path, when);
+	for (char *at = line; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = '?';
 }
@@ -297,7 +297,9 @@ void gt_look_begin(struct gt_recording *recording, const char *path, int fd)
 	if (!isatty(STDOUT_FILENO))
 		return;
 	gt_look_headline(recording, path, line, sizeof(line));
+	gt_look_write(fd, "# ", 2);
 	gt_look_write(fd, line, strlen(line));
+	gt_look_write(fd, "\n", 1);
 }
 
 void gt_pager_start(struct gt_pager *pager, bool wanted)

@@ -50,8 +50,8 @@ int gt_look_names(const char *which, int fd, bool *brief, struct gt_message *mes
 uint32_t gt_look_width(void);
 uint32_t gt_look_width_of(int fd);
 
-/* "words -n 3: graftrace.data of 2026-11-24 12:00:00", with a line's end: whose calls are seen. On a
- * terminal it is the first line of every view. */
+/* Writes "words -n 3: graftrace.data of 2026-11-24 12:00:00": whose calls are seen. On a terminal it is the first line of
+ * every view. */
 void gt_look_headline(struct gt_recording *recording, const char *path, char *line, size_t bytes);
 
 /* "; did you mean 'main'?" if a function of the recording may be meant by the word (NULL: none) and none has this name;

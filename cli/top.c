@@ -174,7 +174,7 @@ static int show_recording(const struct arguments *arguments)
 	struct gt_message message = { "" };
 	struct gt_top_screen *screen;
 	int result = GT_EXIT_FAILED, error;
-	char title[640], line[640];
+	char title[640];
 
 	if (recording == NULL)
 		return GT_EXIT_FAILED;
@@ -183,9 +183,7 @@ static int show_recording(const struct arguments *arguments)
 		gt_recording_close(recording);
 		return GT_EXIT_FAILED;
 	}
-	gt_look_headline(recording, arguments->path, line, sizeof(line));
-	snprintf(title, sizeof(title), "%.*s", (int)strcspn(line + 2, "\n"),
-		 line + 2); /* without "# " */
+	gt_look_headline(recording, arguments->path, title, sizeof(title));
 	const struct gt_top_head head = { .title = title, .state = "recorded" };
 	error = gt_top_screen_read(screen, gt_recording_target(recording), 0, 0);
 	gt_run_handle_signals();
