@@ -16,6 +16,9 @@
 
 #define SHOWN_MAX 160 /* bytes of a wrong text in the message */
 
+static const char no_duration[] =
+	"that is not a duration: use a number and ns, us, ms or s, such as 10us or 1.5ms";
+
 /* Reports what is wrong at `at`, a place in `text`. */
 static int wrong(struct gt_message *message, const char *text, const char *at, const char *what)
 {
@@ -149,18 +152,14 @@ static int parse_late(const char *text, struct part function, struct part time,
 		return wrong(message, text, time.first,
 			     "the time is missing: FUNC > TIME, as 10us or 1.5ms");
 	if (length(time) >= sizeof(word))
-		return wrong(message, text, time.first,
-			     "that is not a duration: use a number and ns, us, ms or s, such as "
-			     "10us or 1.5ms");
+		return wrong(message, text, time.first, no_duration);
 	memcpy(word, time.first, length(time));
 	word[length(time)] = '\0';
 	if (strspn(word, "0123456789.") == length(time))
 		return wrong(message, text, time.last,
 			     "the time's unit is missing: ns, us, ms or s");
 	if (gt_value_time(word, 1, &condition->ns, message) != 0)
-		return wrong(message, text, time.first,
-			     "that is not a duration: use a number and ns, us, ms or s, such as "
-			     "10us or 1.5ms");
+		return wrong(message, text, time.first, no_duration);
 	if (condition->ns == 0)
 		return wrong(message, text, time.first,
 			     "every call takes longer than that: FUNC hit 1 may be what is meant");
