@@ -36,6 +36,8 @@
 /* Before these, the time that is allowed is so much longer: whoever is inside has hardly run. */
 #define ROUNDS_LEAST 50
 #define LIMIT_LONGER 4
+/* Rounds that wait for lookups under way. */
+#define LOOKUPS_MOST 100u
 /* Rounds that wait for walks of V8's: what looks like one may be left over on a stack. */
 #define WALKS_MOST 100u
 
@@ -368,9 +370,29 @@ static int put_back(struct gt_detach *out, const struct gt_stopped_threads *thre
 	return error;
 }
 
-/* No slot leads to us any more: there is nothing that a walk would have to keep quiet about. Those
- * that have begun in the hook need the lookups for the agent's own frames. So do all that the agent has called: they
- * may throw. But each call of dl_iterate_phdr is one, and somebody may always be in one, until its hook has gone. */
+static int say_leaving(struct gt_detach *out)
+{
+	const uint32_t yes = 1;
+	int error = gt_process_write(out->process,
+				     out->image + out->header.state_offset +
+					     offsetof(struct graftrace_agent_state, leaving),
+				     &yes, sizeof(yes));
+
+	out->leaving = !error;
+	return error;
+}
+
+/*
+ * One step a round:
+ *  1. No slot leads to us any more: there is nothing that a walk would have to keep quiet about.
+ *  2. Those that have begun in the hook of walks have ended. From now on the agent makes no calls of the program's
+ *     that may throw.
+ *  3. Those that it has made have ended, and their exceptions have landed: no unwinder has to be told of the agent's
+ *     frames, and the hook of dl_iterate_phdr goes.
+ *  4. That of _dl_find_object goes when nobody comes from there any more.
+ * In 3 and 4 a signal's handler may run on top of the agent's code, and walk over its frames. Lookups, which are short,
+ * may be under way at each stop, where many threads throw: they are waited for only so long.
+ */
 static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	int error = 0;
@@ -380,10 +402,17 @@ static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *th
 	if (out->quiet && !out->walks_gone) {
 		error = undo_code(out, threads, KEEP_LOOKUPS);
 		out->walks_gone = true;
-	} else if (out->clean && !out->walking && !out->calls_gone) {
+	} else if (!out->clean || out->walking || out->lookups_gone) {
+		return 0;
+	} else if (!out->leaving) {
+		error = say_leaving(out);
+	} else if (out->throwing || out->handling ||
+		   (out->state.looking && out->lookup_rounds++ < LOOKUPS_MOST)) {
+		return 0;
+	} else if (!out->calls_gone) {
 		error = undo_code(out, threads, KEEP_FINDS);
 		out->calls_gone = true;
-	} else if (out->clean && out->calls_gone && !out->state.called_out && !out->lookups_gone) {
+	} else {
 		error = undo_code(out, threads, KEEP_NOTHING);
 		out->lookups_gone = true;
 	}

@@ -276,6 +276,7 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 	error = gt_world_thread_frames(out->process, &out->maps, &registers, is_wanted, note_frame,
 				       looker);
 	inside = inside || looker->frames;
+	out->handling = out->handling || looker->frames;
 	seen->interrupted = looker->interrupted;
 	if (inside)
 		out->inside = true;
@@ -283,6 +284,37 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 		seen->left = true;
 	seen->past_walks = seen->past_walks || (!inside && !error && out->walks_gone);
 	return error;
+}
+
+/* Whether an exception that a call of the program's has thrown may still be on its way through our frames. An unwinder
+ * that was there once, and is not any more, leaves its return addresses: that many clock ticks are more than it takes. */
+static int check_past_calls(struct looker *looker, struct gt_seen_thread *seen)
+{
+	struct gt_detach *out = looker->out;
+	struct user_regs_struct registers;
+	size_t count, red = GT_DETACH_RED_ZONE / 8;
+	uint64_t ticks;
+	bool unwinds;
+	int error = gt_thread_registers(seen->tid, &registers);
+
+	if (error) {
+		seen->past_calls = error == GT_EGONE;
+		return error == GT_EGONE ? 0 : error;
+	}
+	if (!seen->interrupted && gt_detach_only_waits(out, &registers)) {
+		seen->past_calls = true;
+		return 0;
+	}
+	unwinds = seen->interrupted || gt_detach_is_unwinder(out, registers.rip);
+	count = read_stack(looker, &registers);
+	for (size_t i = 0; !unwinds && i < count && i < red + GT_DETACH_NEAR_WORDS; i++)
+		unwinds = gt_detach_is_unwinder(out, looker->words[i]);
+	ticks = ticks_of(seen->tid);
+	if (unwinds && !seen->throws)
+		seen->ticks = ticks;
+	seen->past_calls = !unwinds || (seen->throws && ticks - seen->ticks >= UNKNOWN_TICKS);
+	seen->throws = unwinds;
+	return 0;
 }
 
 static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
@@ -489,14 +521,14 @@ static int look_for_quiet(struct looker *looker, bool left)
 int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
 	struct looker *looker = calloc(1, sizeof(*looker));
-	bool left = true;
+	bool left = true, called;
 	int error = 0;
 
 	if (looker == NULL)
 		return GT_ENOMEM;
 	looker->out = out;
 	looker->all = threads;
-	out->inside = false;
+	out->inside = out->handling = false;
 	out->walking = out->state.walking != 0;
 	for (size_t i = 0; !error && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
@@ -510,7 +542,17 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	if (!error && !out->quiet)
 		error = look_for_quiet(looker, left);
 	/* A call that we have made comes back to us; but it takes no slot any more. */
-	out->inside = out->inside || looker->frames || out->state.called_out != 0;
+	called = out->state.called_out != 0;
+	out->inside = out->inside || looker->frames || called || out->state.looking != 0;
+	out->throwing = called;
+	for (size_t i = 0; !error && out->leaving && !called && i < threads->count; i++) {
+		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+
+		error = seen == NULL	   ? GT_ENOMEM
+			: seen->past_calls ? 0
+					   : check_past_calls(looker, seen);
+		out->throwing = out->throwing || error || !seen->past_calls;
+	}
 	out->clean = out->quiet;
 	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
 		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);

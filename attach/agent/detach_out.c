@@ -121,6 +121,21 @@ static int unmap_regions(struct gt_detach *out, struct gt_remote *remote)
 	return error;
 }
 
+/* Only unwinders have been told of the agent: nobody keeps pointers there. */
+static int unmap_told(struct gt_detach *out, struct gt_remote *remote)
+{
+	const uint64_t zero = 0;
+	int error;
+
+	if (!out->state.told || out->state.told_others)
+		return 0;
+	error = gt_process_write(out->process,
+				 out->image + out->header.state_offset +
+					 offsetof(struct graftrace_agent_state, told),
+				 &zero, sizeof(zero));
+	return error ? error : unmap(remote, out->state.told, GRAFTRACE_TOLD_BYTES);
+}
+
 static bool is_arena(const struct gt_map *map)
 {
 	return map->shared && strcmp(map->path, GT_DETACH_ARENA) == 0;
@@ -243,6 +258,8 @@ int gt_detach_unmap(struct gt_detach *out, const struct gt_stopped_threads *thre
 		error = unmap_heap(out, &remote);
 	if (!error)
 		error = unmap_regions(out, &remote);
+	if (!error)
+		error = unmap_told(out, &remote);
 	if (!error)
 		error = unmap_arenas(out, &remote);
 	if (!error && out->tracee == NULL)

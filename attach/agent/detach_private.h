@@ -43,8 +43,10 @@ struct gt_seen_thread {
 	bool clean;	  /* … and then held no address of ours: it never gets one again */
 	bool interrupted; /* in an unwinder, by a signal whose handler runs (this round) */
 	bool past_walks;  /* stood outside since no call is led to the hook of walks any more */
+	bool past_calls;  /* was in no unwinder since no call of the program's is under way */
+	bool throws;	  /* may have been in one then */
 	bool new;	  /* not asked for its time yet */
-	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one */
+	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
 };
 
 struct gt_addresses {
@@ -88,12 +90,16 @@ struct gt_detach {
 	bool walks_gone; /* the hook by which walks do not tell of our frames, before those */
 	bool calls_gone; /* of those the one that calls the program, before the others */
 	bool walking;	 /* someone is in that hook, or may be */
+	bool leaving;	 /* the agent makes no more calls of the program's that may throw */
+	bool throwing;	 /* an exception is on its way through the agent's frames, or may be */
+	bool handling;	 /* this round's: a signal has interrupted our code, its handler runs */
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;
 	uint32_t rounds;  /* begun */
 	uint64_t stop_ns; /* how long the last one's stop was */
 	uint32_t walks;	  /* rounds that a walk of V8's was waited for */
+	uint32_t lookup_rounds; /* … that lookups were waited for */
 	bool quiet;	  /* all threads have left: nobody will take a slot any more */
 	bool foreign;	  /* someone else wrote over a patch */
 	bool breakpoint;  /* … int3, over its first byte */

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/inject.h"
+#include "attach/agent/told.h"
 #include "attach/process/proc.h"
 #include "attach/process/shadow_stack.h"
 
@@ -515,6 +516,7 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 		.flags = agent_flags(process->pid),
 		.tsc_per_ms = tsc_per_ms,
 	};
+	state->told = agent->told = gt_told_map(remote, &agent->header);
 	find_stack(process->pid, remote->saved.rsp, state);
 	if (remote_call(remote, &result, NULL, SYS_getpid, 0, 0, 0, 0, 0, 0) == 0)
 		state->process = (uint32_t)result;
@@ -605,6 +607,8 @@ int gt_inject_region(struct gt_remote *remote, struct gt_agent *agent, uint64_t 
 	if (!error)
 		error = gt_process_write(process, start + GRAFTRACE_REGION_UNWIND_OFFSET, &unwind,
 					 sizeof(unwind));
+	if (!error)
+		error = gt_told_region(process, agent->told, agent->region_count, &unwind);
 	if (!error)
 		error = gt_process_write(process, start + GRAFTRACE_REGION_HOT_OFFSET,
 					 gt_agent_image + agent->header.hot_source,

@@ -30,6 +30,7 @@ struct gt_agent {
 	uint32_t hook_count;
 	uint32_t constant_count;
 	bool suspends; /* these two as the state has them */
+	uint64_t told; /* address of the struct graftrace_told; 0: none */
 	struct gt_unwinder_code unwinders[GRAFTRACE_AGENT_UNWINDERS];
 	struct gt_region regions[GRAFTRACE_AGENT_REGIONS];
 };

@@ -80,7 +80,7 @@ static int check_thread(const struct move *move, const struct gt_stopped_threads
 {
 	const struct gt_tracee *tracee = move->tracee;
 	struct user_regs_struct registers;
-	uint32_t called_out = 0;
+	uint32_t called_out = 0, looking = 0;
 	int error;
 
 	if (threads->count != 1)
@@ -94,9 +94,14 @@ static int check_thread(const struct move *move, const struct gt_stopped_threads
 				state_at(&tracee->agent) +
 					offsetof(struct graftrace_agent_state, called_out),
 				&called_out, sizeof(called_out));
+	if (!error)
+		error = gt_process_read(&tracee->process,
+					state_at(&tracee->agent) +
+						offsetof(struct graftrace_agent_state, looking),
+					&looking, sizeof(looking));
 	if (error)
 		return error;
-	if (called_out || is_inside(&tracee->agent, registers.rip) ||
+	if (called_out || looking || is_inside(&tracee->agent, registers.rip) ||
 	    (gt_thread_restarts(&registers) && is_inside(&tracee->agent, registers.rip - 2)))
 		return GT_EAGAIN;
 	return check_handlers(tracee, &registers);

@@ -17,9 +17,10 @@ bool gt_unwinders_is_library(const char *path)
 /* libgcc's two files of an unwinder lie one behind the other. */
 static int look_at_symbol(void *data, const struct gt_object_symbol *symbol)
 {
-	static const char *const names[] = { "uw_frame_state_for",     "uw_update_context",
-					     "uw_install_context_1",   "_Unwind_Backtrace",
-					     "_Unwind_RaiseException", "_Unwind_Find_FDE" };
+	static const char *const names[] = { "uw_frame_state_for",	   "uw_update_context",
+					     "uw_install_context_1",	   "_Unwind_Backtrace",
+					     "_Unwind_RaiseException",	   "_Unwind_Find_FDE",
+					     "_Unwind_IteratePhdrCallback" };
 	struct gt_unwinder_code *code = data;
 
 	for (size_t i = 0; symbol->address && i < sizeof(names) / sizeof(*names); i++) {
@@ -33,6 +34,21 @@ static int look_at_symbol(void *data, const struct gt_object_symbol *symbol)
 	return 0;
 }
 
+/* All the code of a library. */
+static void take_code(const struct gt_object *object, struct gt_unwinder_code *code)
+{
+	for (uint32_t i = 0; i < gt_object_segment_count(object); i++) {
+		const struct gt_object_segment *segment = gt_object_segment(object, i);
+
+		if (!segment->execute)
+			continue;
+		if (!code->end || segment->address < code->start)
+			code->start = segment->address;
+		if (segment->address + segment->memory_bytes > code->end)
+			code->end = segment->address + segment->memory_bytes;
+	}
+}
+
 static void find(struct gt_catalog_file *file)
 {
 	struct gt_unwinder_code code = { 0 };
@@ -42,15 +58,18 @@ static void find(struct gt_catalog_file *file)
 	if (file->unwinder_known)
 		return;
 	file->unwinder_known = true;
-	for (int i = 0; i < count; i++)
-		has = has || file->hooks[i].kind == GRAFTRACE_HOOK_UNWIND_SETIP;
-	if (!has || gt_unwinders_is_library(file->path))
-		return;
-	gt_object_each_symbol(file->object, look_at_symbol, &code);
-	if (code.start && code.end - code.start <= UNWINDER_BYTES) {
-		file->unwinder_start = code.start;
-		file->unwinder_end = code.end;
+	if (gt_unwinders_is_library(file->path)) {
+		take_code(file->object, &code);
+	} else {
+		for (int i = 0; i < count; i++)
+			has = has || file->hooks[i].kind == GRAFTRACE_HOOK_UNWIND_SETIP;
+		if (has)
+			gt_object_each_symbol(file->object, look_at_symbol, &code);
+		if (!code.start || code.end - code.start > UNWINDER_BYTES)
+			return;
 	}
+	file->unwinder_start = code.start;
+	file->unwinder_end = code.end;
 }
 
 int gt_unwinders_tell(struct gt_tracee *tracee)

@@ -108,6 +108,7 @@ struct graftrace_agent_image {
 	uint32_t fork_offset;	/* a page; enum graftrace_fork_mark in its first 8 bytes */
 	uint32_t eh_frame_hdr;	/* unwind data of the image's text, by the assembler and compiler */
 	uint32_t event_slow;	/* for graftrace_region */
+	uint8_t phdrs[112]; /* two Elf64_Phdr, for dl_iterate_phdr: as in graftrace_region_unwind */
 };
 
 /* The host that maps the image has the mark's page wiped by fork (MADV_WIPEONFORK), and sets the mark
@@ -378,7 +379,7 @@ struct graftrace_traps {
 #define GRAFTRACE_AGENT_REGIONS	  32
 #define GRAFTRACE_AGENT_HOOKS	  256
 #define GRAFTRACE_AGENT_CONSTANTS 64
-#define GRAFTRACE_AGENT_UNWINDERS 8
+#define GRAFTRACE_AGENT_UNWINDERS 16
 
 #define GRAFTRACE_PASSING UINT64_MAX /* see graftrace_agent_state.passing */
 
@@ -405,8 +406,9 @@ struct graftrace_agent_state {
 	uint64_t mappings;     /* address of the first struct graftrace_mappings, 0 = none */
 	uint64_t mirror_table; /* struct graftrace_granule[mirror_size] */
 	uint64_t mirror_size;
-	uint32_t called_out; /* calls of the program under way that the agent has made */
-	uint32_t sandboxed;  /* 1: a filter may forbid the agent's system calls, it makes none */
+	uint32_t
+		called_out; /* calls of the program under way that the agent has made, but for `looking` */
+	uint32_t sandboxed; /* 1: a filter may forbid the agent's system calls, it makes none */
 	/* The host's, while it passes the arena: sockets that it has made the process open, each
 	 * with its inode (a number alone may be another file's by now). inode 0: none; but with
 	 * the first descriptor GRAFTRACE_PASSING their numbers, -1 where there are none yet, are two
@@ -442,13 +444,38 @@ struct graftrace_agent_state {
 	/* The host's: the process's number as itself sees it (getpid), which a child on the same memory
 	 * has not; after a fork the parent's. 0: unknown */
 	uint32_t process;
-	/* The host's: code of unwinders that are no libraries of their own (-static, -static-libgcc). Who
-	 * takes the agent out, a later host, too, waits for threads that unwind. end 0: none */
+	/* The host's: code of unwinders, of libraries and of those that are linked in (-static,
+	 * -static-libgcc). Who takes the agent out, a later host, too, waits for threads that unwind.
+	 * end 0: none */
 	struct {
 		uint64_t start;
 		uint64_t end;
 	} unwinders[GRAFTRACE_AGENT_UNWINDERS];
+	/* Calls under way that the agent has made for unwinders: they end soon. */
+	uint32_t looking;
+	/* The host's, while it takes the agent out. 1: no more calls begin that count in `called_out` and
+	 * call the program. */
+	uint32_t leaving;
+	uint64_t told; /* address of the struct graftrace_told; 0: it could not be mapped */
+	/* The agent's. 1: others than unwinders, which copy what they use, were told of it: it stays. */
+	uint32_t told_others;
+	uint32_t reserved1;
 };
+
+/*
+ * What dl_iterate_phdr tells of the agent, but for the addresses: a page of its own, read-only for the
+ * program. It stays mapped after the agent, since whoever was told may keep the pointers, which are good
+ * until a dlclose for those of libraries. A later host uses it again.
+ */
+#define GRAFTRACE_TOLD_MAGIC 0x31444c4f54544721ull /* "!GTTOLD1" */
+#define GRAFTRACE_TOLD_BYTES 4096
+struct graftrace_told {
+	uint64_t magic;
+	char name[16];
+	/* Two Elf64_Phdr each: the image's, then those of the regions in their order. */
+	uint8_t headers[1 + GRAFTRACE_AGENT_REGIONS][112];
+};
+GRAFTRACE_STATIC_ASSERT(sizeof(struct graftrace_told) <= GRAFTRACE_TOLD_BYTES, "it is a page");
 
 /* Memory that the agent has mapped for itself. A page each, linked; it lists itself too. */
 #define GRAFTRACE_MAPPINGS 254

@@ -2,15 +2,15 @@
 /*
  * The functions of libc, libgcc and the dynamic loader that the host hooks at their entries: those
  * that leave frames without returning, change stacks, load code, replace the image, enter a
- * sandbox, forbid the clock, take %gs, and those by which unwinders find the unwind data of code.
- * No hook changes what its function does, except for _dl_find_object and dl_iterate_phdr, which
- * also report our code, and _Unwind_Backtrace, which does not.
+ * sandbox, forbid the clock, take %gs, and those of unwinders (unwind.c).
+ * No hook changes what its function does, except for unwinders'.
  */
 #include "port/program/agent.h"
 #include "core/record/port.h"
 #include "port/program/syscall.h"
 #include "port/program/syscalls.h"
 #include "port/program/traps.h"
+#include "port/program/unwind.h"
 
 #define JMP_BUF_SP     6   /* index of the saved stack pointer, glibc and musl */
 #define UCONTEXT_STACK 16  /* offset of ss_sp in ucontext_t, which ss_flags and ss_size follow */
@@ -40,25 +40,6 @@ void gt_agent_clone_start(struct gt_thread *block);
 /* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
 int gt_agent_hook(struct gt_hook_frame *frame);
 
-static const struct graftrace_region *region_at(uint64_t address)
-{
-	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++)
-		if (address - gt_agent_state.regions[i].start < gt_agent_state.regions[i].bytes)
-			return (const struct graftrace_region *)gt_agent_state.regions[i].start;
-	return NULL;
-}
-
-/* The image's text, and the table of its unwind data (agent.ld); image.S. */
-extern const uint8_t gt_image_start[] __attribute__((visibility("hidden")));
-extern const uint8_t gt_image_text_end[] __attribute__((visibility("hidden")));
-extern const uint8_t gt_image_eh_frame_hdr[] __attribute__((visibility("hidden")));
-extern const uint8_t gt_image_phdrs[] __attribute__((visibility("hidden")));
-
-static bool is_in_image(uint64_t address)
-{
-	return address - (uint64_t)gt_image_start < (uint64_t)(gt_image_text_end - gt_image_start);
-}
-
 /* How much of a stack is searched for an interrupted context, and how much at once. */
 #define LOOK_BYTES   16384
 #define LOOK_AT_ONCE 64
@@ -72,11 +53,11 @@ static bool is_in_image(uint64_t address)
  * reserved, if any is. Of an event that C stores it is noted. */
 static bool leaves_straight_line(struct gt_thread *thread, const uint64_t *words, long i)
 {
-	const struct graftrace_region *region = region_at(words[i]);
+	const struct graftrace_region *region = gt_agent_region(words[i]);
 	bool is_line =
 		region != NULL && words[i] - (uint64_t)region < GRAFTRACE_REGION_STUBS_OFFSET;
 	/* Of an event's straight line a part stands in the region, too. */
-	if (region != NULL || is_in_image(words[i])) {
+	if (region != NULL || gt_agent_is_image(words[i])) {
 		const uint64_t rdx = words[i - 4], rax = words[i - 3], rcx = words[i - 2];
 
 		/* While a line takes a place of several words at rax, rcx lies further up. */
@@ -85,7 +66,7 @@ static bool leaves_straight_line(struct gt_thread *thread, const uint64_t *words
 		gt_record_give_up_place(thread, rdx);
 		gt_record_give_up_place(thread, rax);
 	}
-	if (is_in_image(words[i]) && thread->storing != 0) {
+	if (gt_agent_is_image(words[i]) && thread->storing != 0) {
 		gt_record_give_up_place(thread, thread->storing);
 		thread->storing = 0;
 	}
@@ -342,158 +323,6 @@ static int on_mlockall(struct gt_hook_frame *frame, uint64_t *flags)
 	return 1;
 }
 
-struct dl_find_object {
-	unsigned long long flags;
-	uint64_t map_start;
-	uint64_t map_end;
-	uint64_t link_map;
-	uint64_t eh_frame;
-	unsigned long long reserved[7];
-};
-
-static const struct graftrace_region_unwind *unwind_data(uint64_t region)
-{
-	return (const struct graftrace_region_unwind *)(region + GRAFTRACE_REGION_UNWIND_OFFSET);
-}
-
-/* Is the address in code with jumps of ours at other places than functions' entries? */
-static bool may_be_jump(const struct graftrace_region *region, uint64_t address)
-{
-	for (uint32_t i = 0; i < region->text_count && i < GRAFTRACE_REGION_TEXTS; i++)
-		if (address >= region->texts[i].start && address + 5 <= region->texts[i].end)
-			return true;
-	return false;
-}
-
-/* Returns the region of such a jump; NULL for one at an entry or a hooked function's, which the
- * function's own rules cover. The code must be mapped. */
-static const struct graftrace_region *region_of_jump(uint64_t address)
-{
-	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++) {
-		const struct graftrace_region *region =
-			(const struct graftrace_region *)gt_agent_state.regions[i].start;
-		const uint8_t *jump = (const uint8_t *)address;
-		const struct graftrace_patch *patches;
-		int32_t distance;
-		if (!may_be_jump(region, address) || jump[0] != 0xe9)
-			continue;
-		memcpy(&distance, jump + 1, sizeof(distance));
-		if (region_at(address + 5 + (uint64_t)(int64_t)distance) != region)
-			continue;
-		patches = (const struct graftrace_patch *)region->journal;
-		for (uint32_t k = region->journal_mains; k < region->journal_used; k++)
-			if (patches[k].address == address && patches[k].elsewhere)
-				return region;
-	}
-	return NULL;
-}
-
-/* The program's own code: asks the loader first, since the code may have been unmapped. */
-static int on_find_outside(struct gt_hook_frame *frame, struct dl_find_object *found,
-			   const struct graftrace_hook_site *site)
-{
-	int (*body)(uint64_t, struct dl_find_object *) =
-		(int (*)(uint64_t, struct dl_find_object *))site->body;
-	const struct graftrace_region *region;
-	bool may_be = false;
-	for (uint32_t i = 0; i < gt_agent_state.region_count && i < GRAFTRACE_AGENT_REGIONS; i++) {
-		region = (const struct graftrace_region *)gt_agent_state.regions[i].start;
-		may_be = may_be || may_be_jump(region, frame->rdi);
-	}
-	if (!may_be)
-		return 0;
-	/* As in on_iterate_phdr(). */
-	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
-	int result = body(frame->rdi, found);
-	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
-	frame->rax = (uint64_t)(int64_t)result;
-	region = result == 0 ? region_of_jump(frame->rdi) : NULL;
-	if (region != NULL)
-		found->eh_frame = (uint64_t)unwind_data((uint64_t)region)->jump_hdr;
-	return 1;
-}
-
-static int on_find_object(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
-{
-	const struct graftrace_region *region = region_at(frame->rdi);
-	struct dl_find_object *found = (struct dl_find_object *)frame->rsi;
-	if (region == NULL && !is_in_image(frame->rdi))
-		return on_find_outside(frame, found, site);
-	memset(found, 0, sizeof(*found));
-	frame->rax = 0;
-	if (region == NULL) {
-		found->map_start = (uint64_t)gt_image_start;
-		found->map_end = (uint64_t)gt_image_text_end;
-		found->eh_frame = (uint64_t)gt_image_eh_frame_hdr;
-		return 1;
-	}
-	found->map_start = (uint64_t)region;
-	for (uint32_t i = 0; i < gt_agent_state.region_count; i++)
-		if (gt_agent_state.regions[i].start == (uint64_t)region)
-			found->map_end = (uint64_t)region + gt_agent_state.regions[i].bytes;
-	found->eh_frame = (uint64_t)unwind_data((uint64_t)region)->eh_frame_hdr;
-	return 1;
-}
-
-struct dl_phdr_info {
-	uint64_t address;
-	const char *name;
-	const void *headers;
-	uint16_t header_count;
-	uint64_t adds, subs;
-	uint64_t tls_module, tls_data;
-};
-
-typedef int phdr_callback(struct dl_phdr_info *info, size_t bytes, void *data);
-
-struct phdr_call {
-	phdr_callback *callback;
-	void *data;
-	uint64_t adds, subs;
-	size_t bytes;
-};
-
-static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
-{
-	struct phdr_call *call = data;
-	call->bytes = bytes;
-	if (bytes >= offsetof(struct dl_phdr_info, tls_module)) {
-		call->adds = info->adds;
-		call->subs = info->subs;
-	}
-	return call->callback(info, bytes, call->data);
-}
-
-static int tell_of(struct phdr_call *call, uint64_t address, const void *headers)
-{
-	struct dl_phdr_info info = { 0 };
-	info.address = address;
-	info.name = "[graftrace]";
-	info.headers = headers;
-	info.header_count = 2;
-	info.adds = call->adds;
-	info.subs = call->subs;
-	return call->callback(&info, call->bytes < sizeof(info) ? call->bytes : sizeof(info),
-			      call->data);
-}
-
-static void on_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
-{
-	struct phdr_call call = { (phdr_callback *)frame->rdi, (void *)frame->rsi, 0, 0, 0 };
-	int (*body)(phdr_callback *, void *) = (int (*)(phdr_callback *, void *))site->body;
-	/* The call returns to our code, which stays mapped while this is not 0 (after an
-	 * exception: for ever). */
-	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
-	int result = body(on_phdr, &call);
-	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++)
-		result = tell_of(&call, gt_agent_state.regions[i].start,
-				 unwind_data(gt_agent_state.regions[i].start)->phdrs);
-	if (result == 0)
-		result = tell_of(&call, (uint64_t)gt_image_start, gt_image_phdrs);
-	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
-	frame->rax = (uint64_t)(int64_t)result;
-}
-
 /* The function that reports has just been entered: it is the innermost call. */
 static void on_tsan_entry(struct gt_hook_frame *frame)
 {
@@ -504,43 +333,6 @@ static void on_tsan_entry(struct gt_hook_frame *frame)
 	const struct gt_frame *top = gt_frames_settled(thread);
 	if (top != thread->context->frames)
 		frame->rdi = *(const uint64_t *)gt_program_mirror(top->slot);
-}
-
-typedef int frame_callback(void *context, void *data);
-
-struct walk {
-	frame_callback *callback;
-	void *data;
-	uint64_t (*ip)(void *context);
-	bool begun;
-};
-
-static int on_frame(void *context, void *data)
-{
-	struct walk *walk = data;
-	uint64_t ip = walk->ip(context);
-	if (region_at(ip) != NULL || is_in_image(ip) || region_of_jump(ip) != NULL)
-		return 0;
-	/* The first frame is that of the hook's stub: it stands for the hooked function. */
-	if (!walk->begun) {
-		walk->begun = true;
-		return 0;
-	}
-	return walk->callback(context, walk->data);
-}
-
-/* The unwinder sees our own frames: this hook's, and those of open calls. */
-static void on_unwind_backtrace(struct gt_hook_frame *frame, const struct graftrace_hook_site *site)
-{
-	struct walk walk = { (frame_callback *)frame->rdi, (void *)frame->rsi,
-			     (uint64_t(*)(void *))site->argument, false };
-	int (*body)(frame_callback *, void *) = (int (*)(frame_callback *, void *))site->body;
-	/* As in on_iterate_phdr(); also while the unwind data of our frames are looked up. */
-	__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&gt_agent_state.walking, 1, __ATOMIC_SEQ_CST);
-	frame->rax = (uint64_t)(int64_t)body(on_frame, &walk);
-	__atomic_fetch_sub(&gt_agent_state.walking, 1, __ATOMIC_SEQ_CST);
-	__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
 }
 
 int gt_agent_hook(struct gt_hook_frame *frame)
@@ -560,9 +352,9 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		uint64_t cfa;
 		if (get_cfa == NULL)
 			return 0;
-		__atomic_fetch_add(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&gt_agent_state.looking, 1, __ATOMIC_SEQ_CST);
 		cfa = get_cfa(frame->rdi);
-		__atomic_fetch_sub(&gt_agent_state.called_out, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_sub(&gt_agent_state.looking, 1, __ATOMIC_SEQ_CST);
 		leave_frames(slot, cfa - 8);
 		return 0;
 	}
@@ -593,10 +385,9 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		gt_mail_send(GRAFTRACE_MAIL_EXEC, 0, EXEC_WAIT_MS);
 		return gt_traps_exec(frame, site->body);
 	case GRAFTRACE_HOOK_FIND_OBJECT:
-		return on_find_object(frame, site);
+		return gt_unwind_find_object(frame, site);
 	case GRAFTRACE_HOOK_ITERATE_PHDR:
-		on_iterate_phdr(frame, site);
-		return 1;
+		return gt_unwind_iterate_phdr(frame, site);
 	case GRAFTRACE_HOOK_SIGACTION:
 		on_sigaction(frame);
 		return gt_traps_sigaction(frame, site->body);
@@ -629,10 +420,7 @@ int gt_agent_hook(struct gt_hook_frame *frame)
 		on_clone(frame);
 		return 0;
 	case GRAFTRACE_HOOK_UNWIND_BACKTRACE:
-		if (site->argument == 0)
-			return 0;
-		on_unwind_backtrace(frame, site);
-		return 1;
+		return gt_unwind_backtrace(frame, site);
 	default:
 		return 0;
 	}

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""graftrace record -P PID: unwinders, and who else lists the loaded objects, while it leaves and after it."""
+
+import re
+import signal
+import time
+
+import pytest
+
+from attaching import Running, is_clean, maps, record, start_recording
+
+# What a function of the C library has called throws when graftrace has begun to leave.
+THROWS_OUT = r"""
+#include <cstdio>
+#include <link.h>
+static volatile int sum;
+__attribute__((noinline)) static bool step()
+{
+	char line[20];
+	return fgets(line, sizeof line, stdin) != nullptr;
+}
+__attribute__((noinline)) static void throws()
+{
+	sum = sum + 1;
+	throw 42;
+}
+static int look(dl_phdr_info *, size_t, void *)
+{
+	puts("inside");
+	step();
+	throws();
+	return 1;
+}
+__attribute__((noinline)) static int walk()
+{
+	try {
+		dl_iterate_phdr(look, nullptr);
+	} catch (int thrown) {
+		return thrown;
+	}
+	return 0;
+}
+int main()
+{
+	setvbuf(stdout, nullptr, _IOLBF, 0);
+	puts("ready");
+	while (step())
+		puts(walk() == 42 ? "right" : "wrong");
+}
+"""
+
+
+def test_exceptions_out_of_a_callback_find_their_handlers_while_graftrace_leaves(graftrace, compile):
+    with Running(compile(THROWS_OUT, "-O1", compiler="g++", suffix=".cc")) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "inside"
+        tracer.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert target("throw") == "right"
+        assert tracer.wait(60) == 0
+        tracer.communicate()
+        assert target("call") == "inside"
+        assert target("throw") == "right"
+
+
+# Somebody is always in a call of the C library that calls the program.
+ALWAYS_CALLED = r"""
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+static volatile long sum;
+__attribute__((noinline)) static void work(int n)
+{
+	sum += n;
+}
+static int look(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)info, (void)size;
+	for (int n = 0; n < 50; n++)
+		work(n);
+	return data != NULL;
+}
+static void *walks(void *data)
+{
+	for (;;)
+		dl_iterate_phdr(look, data);
+}
+int main(void)
+{
+	pthread_t some;
+	char line[20];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&some, NULL, walks, NULL);
+	puts("ready");
+	fflush(stdout);
+	return fgets(line, sizeof line, stdin) == NULL;
+}
+"""
+
+
+def test_a_program_that_is_always_called_by_us_is_left(graftrace, compile):
+    with Running(compile(ALWAYS_CALLED, "-O1", "-pthread")) as target:
+        for _ in range(3):
+            record(graftrace, target.pid, "--for", "20ms")
+            assert is_clean(target.pid)
+
+
+# An unwinder that knows dl_iterate_phdr only, as that of GCC before version 12, or any one on glibc before 2.35: what
+# libgcc asks for the unwind data of an address. With -static-libgcc it is the program's, with names.
+KNOWS_ONLY_THE_LIST = r"""
+#include <cstdint>
+#include <cstring>
+#include <link.h>
+struct bases { void *text, *data, *function; };
+struct search { uintptr_t pc; const uint8_t *header; };
+extern "C" __attribute__((noinline)) int _Unwind_IteratePhdrCallback(dl_phdr_info *info, size_t, void *data)
+{
+	search *wanted = static_cast<search *>(data);
+	const ElfW(Phdr) *frames = nullptr;
+	bool in = false;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		in |= part->p_type == PT_LOAD && wanted->pc - (info->dlpi_addr + part->p_vaddr) < part->p_memsz;
+		if (part->p_type == PT_GNU_EH_FRAME)
+			frames = part;
+	}
+	if (!in || !frames)
+		return 0;
+	wanted->header = reinterpret_cast<const uint8_t *>(info->dlpi_addr + frames->p_vaddr);
+	return 1;
+}
+extern "C" const void *_Unwind_Find_FDE(void *pc, bases *found)
+{
+	search wanted{reinterpret_cast<uintptr_t>(pc), nullptr};
+	if (dl_iterate_phdr(_Unwind_IteratePhdrCallback, &wanted) <= 0)
+		return nullptr;
+	const uint8_t *header = wanted.header;
+	if (memcmp(header, "\x01\x1b\x03\x3b", 4))
+		return nullptr;
+	uint32_t count;
+	memcpy(&count, header + 8, 4);
+	const int32_t *table = reinterpret_cast<const int32_t *>(header + 12);
+	intptr_t at = static_cast<uint8_t *>(pc) - header;
+	size_t low = 0, high = count;
+	while (high - low > 1)
+		(table[(low + high) / 2 * 2] <= at ? low : high) = (low + high) / 2;
+	if (!count || table[2 * low] > at)
+		return nullptr;
+	const uint8_t *rules = header + table[2 * low + 1];
+	int32_t start;
+	uint32_t bytes;
+	memcpy(&start, rules + 8, 4);
+	memcpy(&bytes, rules + 12, 4);
+	*found = bases{nullptr, nullptr, const_cast<uint8_t *>(rules) + 8 + start};
+	return wanted.pc - reinterpret_cast<uintptr_t>(found->function) < bytes ? rules : nullptr;
+}
+"""
+# Its main thread is nearly always in a callback, out of which it throws.
+THROWS_FOR_EVER = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <link.h>
+#include <unistd.h>
+static volatile long sum;
+static long rests;
+__attribute__((noinline)) static int work(int n)
+{
+	sum = sum + n;
+	return n;
+}
+/* Elsewhere than the functions of the unwinder. */
+__attribute__((section("callbacks"))) static int look(dl_phdr_info *, size_t, void *)
+{
+	for (long i = 0; i < rests; i++) {
+		usleep(1000);
+		work(1);
+	}
+	throw 42;
+}
+__attribute__((noinline)) static bool walk()
+{
+	try {
+		dl_iterate_phdr(look, nullptr);
+	} catch (int thrown) {
+		return thrown == 42;
+	}
+	return false;
+}
+int main(int, char **words)
+{
+	rests = atol(words[1]);
+	puts("ready");
+	fflush(stdout);
+	for (time_t end = time(nullptr) + 60; time(nullptr) < end; work(2))
+		if (!walk())
+			abort();
+}
+"""
+
+
+@pytest.mark.parametrize("unwinder, more, options", [("libgcc", "", []),
+                                                     ("list", KNOWS_ONLY_THE_LIST, ["-static-libgcc"])],
+                         ids=["libgcc", "list"])
+@pytest.mark.parametrize("rests", [5, 60, 600])
+def test_who_throws_out_of_callbacks_all_the_time_is_left(graftrace, compile, unwinder, more, options, rests):
+    program = compile(more + THROWS_FOR_EVER, "-O1", *options, compiler="g++", suffix=".cc")
+    with Running(program, str(rests)) as target:
+        # The memory of the first is not kept, so the second is not refused.
+        for _ in range(2):
+            record(graftrace, target.pid, "--for", "100ms")
+            assert target.is_alive()
+            assert is_clean(target.pid)
+        time.sleep(1.5 * rests / 1000)
+        assert target.is_alive()
+
+
+# Keeps what it was told of the loaded objects, as it may until the next dlclose.
+KEEPS_WHAT_IT_WAS_TOLD = r"""
+#define _GNU_SOURCE
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+static struct dl_phdr_info list[64];
+static int count;
+static volatile unsigned long sum;
+static int add(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	(void)bytes, (void)data;
+	list[count++] = *info;
+	return 0;
+}
+__attribute__((noinline)) static int look(int named)
+{
+	for (int i = 0; i < count; i++) {
+		named += strcmp(list[i].dlpi_name, "[graftrace]") == 0;
+		for (int k = 0; k < list[i].dlpi_phnum; k++)
+			sum += list[i].dlpi_phdr[k].p_vaddr;
+	}
+	return named;
+}
+int main(void)
+{
+	char line[20];
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		if (line[0] == 'l') {
+			count = 0;
+			dl_iterate_phdr(add, NULL);
+		}
+		printf("%d of ours\n", look(0));
+		fflush(stdout);
+	}
+}
+"""
+
+
+def of_ours(said):
+    return int(re.fullmatch(r"(\d+) of ours", said)[1])
+
+
+def mapped(pid):
+    return [line.split(maxsplit=1)[0] for line in maps(pid).splitlines()]
+
+
+def test_what_a_program_was_told_of_the_agent_stays_readable(graftrace, compile):
+    with Running(compile(KEEPS_WHAT_IT_WAS_TOLD, "-O1")) as target:
+        before = mapped(target.pid)
+        record(graftrace, target.pid, "--for", "50ms")
+        assert mapped(target.pid) == before
+        left = []
+        for _ in range(3):
+            tracer = start_recording(graftrace, target.pid)
+            told = of_ours(target("list"))
+            assert told >= 2
+            tracer.send_signal(signal.SIGINT)
+            assert tracer.wait(60) == 0
+            tracer.communicate()
+            assert of_ours(target("read")) == told
+            left.append(mapped(target.pid))
+        # One page, which the next graftrace takes again; nobody is told of it any more.
+        assert len(left[0]) == len(before) + 1 and left[0] == left[1] == left[2]
+        assert of_ours(target("list")) == 0
