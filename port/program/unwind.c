@@ -76,24 +76,31 @@ static const struct graftrace_region *region_of_jump(uint64_t address)
 
 /*
  * name(function, data): makes a call that may throw, counted in the agent's state. name_left(): the
- * personality routine of its frame, which an unwinder calls when an exception leaves it.
+ * personality routine of the frame within it, which an unwinder calls when an exception leaves that: all
+ * its instructions stand between the counting up and down. A thread that is cancelled behind one of the two
+ * leaves the count too high, never too low.
  */
-#define COUNTED_CALL(name, counter)                                                          \
-	__attribute__((visibility("hidden"))) int name##_left(int version, int actions);     \
-	int name##_left(int version, int actions)                                            \
-	{                                                                                    \
-		(void)version;                                                               \
-		if (actions & CLEANUP_PHASE)                                                 \
-			__atomic_fetch_sub(&gt_agent_state.counter, 1, __ATOMIC_SEQ_CST);    \
-		return CONTINUE_UNWIND;                                                      \
-	}                                                                                    \
-	static __attribute__((noinline)) void name(void (*function)(void *data), void *data) \
-	{                                                                                    \
-		/* 0x1b: DW_EH_PE_pcrel | DW_EH_PE_sdata4 */                                 \
-		__asm__ volatile(".cfi_personality 0x1b, " #name "_left");                   \
-		__atomic_fetch_add(&gt_agent_state.counter, 1, __ATOMIC_SEQ_CST);            \
-		function(data);                                                              \
-		__atomic_fetch_sub(&gt_agent_state.counter, 1, __ATOMIC_SEQ_CST);            \
+#define COUNTED_CALL(name, counter)                                                              \
+	__attribute__((visibility("hidden"))) int name##_left(int version, int actions);         \
+	int name##_left(int version, int actions)                                                \
+	{                                                                                        \
+		(void)version;                                                                   \
+		if (actions & CLEANUP_PHASE)                                                     \
+			__atomic_fetch_sub(&gt_agent_state.counter, 1, __ATOMIC_SEQ_CST);        \
+		return CONTINUE_UNWIND;                                                          \
+	}                                                                                        \
+	static __attribute__((noinline)) void name##_inner(void (*function)(void *), void *data) \
+	{                                                                                        \
+		/* 0x1b: DW_EH_PE_pcrel | DW_EH_PE_sdata4 */                                     \
+		__asm__ volatile(".cfi_personality 0x1b, " #name "_left");                       \
+		function(data);                                                                  \
+		__asm__ volatile(""); /* it is no tail call */                                   \
+	}                                                                                        \
+	static void name(void (*function)(void *data), void *data)                               \
+	{                                                                                        \
+		__atomic_fetch_add(&gt_agent_state.counter, 1, __ATOMIC_SEQ_CST);                \
+		name##_inner(function, data);                                                    \
+		__atomic_fetch_sub(&gt_agent_state.counter, 1, __ATOMIC_SEQ_CST);                \
 	}
 
 /* Our code stays mapped while one is under way. The program's exceptions find their way through the
