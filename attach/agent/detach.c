@@ -390,7 +390,7 @@ static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *th
 	return error;
 }
 
-/* One stop of the world. *done: all is out. */
+/* One stop of the world. *done: all is out, or the process has executed another program. */
 static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		    struct gt_message *message)
 {
@@ -399,8 +399,10 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	uint64_t start = gt_monotonic_ns();
 	int error = gt_world_stop(out->process, &threads, limit_ms, message);
 
-	if (error)
-		return error;
+	if (error) {
+		*done = gt_process_has_executed(out->process);
+		return *done ? 0 : error;
+	}
 	out->rounds++;
 	out->clean = false;
 	error = gt_detach_read_agent(out, message);
@@ -427,10 +429,13 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		out->tracee->left_ns = start;
 	if (error && gt_process_is_ending(out->process))
 		return gt_fail(message, GT_EGONE, "process %d has ended", (int)out->process->pid);
-	if (error)
-		return gt_fail(message, error, "cannot put process %d back as it was",
+	if (!error)
+		return 0;
+	/* In the memory of another program nothing is ours. */
+	*done = gt_process_has_executed(out->process);
+	return *done ? 0
+		     : gt_fail(message, error, "cannot put process %d back as it was",
 			       (int)out->process->pid);
-	return 0;
 }
 
 /* Threads that wait for a host that has been killed need not: after it nobody waits for long. */
