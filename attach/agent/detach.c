@@ -348,20 +348,25 @@ static int undo_code(struct gt_detach *out, const struct gt_stopped_threads *thr
 	return error;
 }
 
+void gt_detach_free(struct gt_detach *out)
+{
+	free(out->granules);
+	free(out->left.at);
+	free(out->restored.at);
+	free(out->threads);
+	gt_suspended_free(&out->places);
+	free(out);
+}
+
 /* B and C. */
-static int put_back(struct gt_detach *out, const struct gt_stopped_threads *threads,
-		    struct gt_message *message)
+static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_threads *threads,
+			     struct gt_message *message)
 {
 	int error = gt_process_maps(out->process->pid, &out->maps, message);
 
 	if (error)
 		return error;
-	gt_detach_find_unwinders(out);
-	error = gt_detach_look_at_unwinders(out, threads);
-	if (!error)
-		error = gt_detach_put_back_slots(out);
-	if (!error)
-		error = gt_detach_fix_exceptions(out, threads);
+	error = gt_detach_put_back(out, threads);
 	if (!error)
 		error = gt_detach_look_inside(out, threads);
 	gt_maps_free(&out->maps);
@@ -416,7 +421,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 					    &threads);
 	out->walks += walked;
 	if (!error && !walked)
-		error = put_back(out, &threads, message);
+		error = put_back_and_look(out, &threads, message);
 	if (!error && !walked)
 		error = undo_hooks(out, &threads);
 	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
@@ -544,12 +549,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		*left = out->breakpoint ? GT_DETACH_LEFT_BREAKPOINT
 			: out->foreign	? GT_DETACH_LEFT_PATCH
 					: GT_DETACH_LEFT_THREAD;
-	free(out->granules);
-	free(out->left.at);
-	free(out->restored.at);
-	free(out->threads);
-	gt_suspended_free(&out->places);
-	free(out);
+	gt_detach_free(out);
 	return error;
 }
 

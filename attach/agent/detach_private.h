@@ -62,6 +62,7 @@ bool gt_addresses_have(const struct gt_addresses *list, uint64_t address);
 struct gt_detach {
 	struct gt_process *process;
 	struct gt_tracee *tracee; /* NULL: not known to this host */
+	pid_t waits;		  /* a thread that waits in the agent for an answer, and no unwinder for it; 0: none */
 	uint64_t image;
 	struct graftrace_agent_image header;
 	struct graftrace_agent_state state;
@@ -107,6 +108,9 @@ struct gt_detach {
 	struct gt_suspended_places places;
 };
 
+/* Frees what a struct gt_detach that calloc() has made owns, and the struct. */
+void gt_detach_free(struct gt_detach *out);
+
 /* Whether the address is in the code of the agent's image or in a region. */
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
 /* Whether it is in a region. */
@@ -137,12 +141,12 @@ bool gt_detach_has_jumps(const struct gt_detach *out);
 int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_slots.c. read_granules: fills out->granules with those that have a mirror, by address; none if the
- * process's table cannot be read. stack_of: the address of a granule's stack. put_back_slots: gives every
- * return slot that leads to a stub the address that the mirror has, except where gt_detach_leaves(), and notes
- * it by gt_detach_note_restored(). */
+ * process's table cannot be read. stack_of: the address of a granule's stack. put_back: gives every return slot
+ * that leads to a stub the address that the mirror has, but for those at which an unwinder stands (out->left), and
+ * exceptions under way what belongs to it. Call it with out->maps and out->granules of this round. */
 int gt_detach_read_granules(struct gt_detach *out);
 uint64_t gt_detach_stack_of(const struct graftrace_granule *granule);
-int gt_detach_put_back_slots(struct gt_detach *out);
+int gt_detach_put_back(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_unwinders.c. */
 /* True: the thread waits in a system call outside our code, so it is in no unwinder, and what its stack holds
@@ -157,7 +161,7 @@ bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
  * the thread runs in one. Returns whether it runs in one or has such a return address. */
 bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_struct *registers,
 			 const uint64_t *words, size_t count, bool *near);
-/* Call before gt_detach_put_back_slots(): finds the slots at which an unwinder stands. They stay as they are in
+/* Call before slots are put back: finds the slots at which an unwinder stands. They stay as they are in
  * this round (out->left). leaves: whether that slot does. */
 int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads);
 bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);

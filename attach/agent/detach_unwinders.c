@@ -160,7 +160,7 @@ static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, b
 	struct user_regs_struct registers;
 	uint64_t at = 0;
 	size_t count;
-	int error = gt_thread_registers(tid, &registers);
+	int error = tid != out->waits ? gt_thread_registers(tid, &registers) : GT_EGONE;
 
 	if (error || gt_detach_only_waits(out, &registers))
 		return error == GT_EGONE ? 0 : error;
