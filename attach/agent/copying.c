@@ -80,6 +80,7 @@ static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_thre
 		return error;
 	error = gt_detach_put_back(out, threads);
 	look(out, threads);
+	gt_detach_end_frames(out);
 	gt_maps_free(&out->maps);
 	return error;
 }

@@ -36,8 +36,7 @@
 struct looker {
 	struct gt_detach *out;
 	const struct gt_stopped_threads *all;
-	bool frames;	  /* this thread has a signal frame that goes back to our code, */
-	bool interrupted; /* … or to an unwinder */
+	bool frames; /* this thread has a signal frame that goes back to our code */
 	uint64_t words[GT_DETACH_STACK_WORDS];
 };
 
@@ -62,12 +61,6 @@ static uint64_t old_place(const struct gt_detach *out, uint64_t address)
 					     : gt_detach_place_of_call(out, address);
 
 	return place && !is_kept(out, place) ? place : 0;
-}
-
-static bool is_wanted(const void *data, uint64_t address)
-{
-	return is_ours(data, address) ||
-	       gt_detach_is_unwinder(((const struct looker *)data)->out, address);
 }
 
 /* Of the floating point state in a signal's frame (asm/sigcontext.h): what the kernel looks for before it restores it. */
@@ -105,10 +98,6 @@ static int note_frame(void *data, const struct gt_frame_place *frame)
 	struct looker *looker = data;
 	uint64_t place;
 
-	if (!is_ours(looker, frame->rip)) {
-		looker->interrupted = true;
-		return 0;
-	}
 	if (is_damaged(looker->out, frame)) /* left over in room that a call has not filled */
 		return 0;
 	place = old_place(looker->out, frame->rip);
@@ -175,17 +164,14 @@ static size_t read_stack(struct looker *looker, const struct user_regs_struct *r
 
 enum held { HELD_NOTHING, HELD_BY_UNKNOWN, HELD_BY_UNWINDER };
 
-/* One that only waits in the kernel holds nothing, but for a signal's handler that waits on top of
- * an unwinder. */
+/* count: of looker->words, its stack. */
 static enum held holds(const struct looker *looker, const struct user_regs_struct *registers,
-		       bool interrupted, size_t count)
+		       size_t count)
 {
 	const uint64_t *general = (const uint64_t *)registers;
 	size_t i, seen = ~(size_t)0, pending = ~(size_t)0;
 	enum held held = HELD_NOTHING;
 
-	if (!interrupted && gt_detach_only_waits(looker->out, registers))
-		return HELD_NOTHING;
 	if (gt_detach_is_unwinder(looker->out, registers->rip))
 		seen = 0;
 	for (i = 0; i < 15; i++) /* r15 … rdi */
@@ -223,7 +209,7 @@ static uint64_t ticks_of(pid_t tid)
 	return (uint64_t)user + system;
 }
 
-static struct gt_seen_thread *seen_thread(struct gt_detach *out, pid_t tid)
+struct gt_seen_thread *gt_detach_seen_thread(struct gt_detach *out, pid_t tid)
 {
 	for (size_t i = 0; i < out->thread_count; i++)
 		if (out->threads[i].tid == tid)
@@ -272,11 +258,10 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 	}
 	/* It has met a breakpoint, and was stopped before its signal: the handler has to be there. */
 	inside = inside || gt_traps_is_on_its_way(out->process, &out->state, seen->tid);
-	looker->frames = looker->interrupted = false;
-	error = gt_world_thread_frames(out->process, &out->maps, &registers, is_wanted, note_frame,
+	looker->frames = false;
+	error = gt_world_thread_frames(out->process, &out->maps, &registers, is_ours, note_frame,
 				       looker);
 	inside = inside || looker->frames;
-	seen->interrupted = looker->interrupted;
 	if (inside)
 		out->inside = true;
 	else if (!error)
@@ -296,7 +281,9 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 		seen->clean = seen->clean || error == GT_EGONE;
 		return error == GT_EGONE ? 0 : error;
 	}
-	held = holds(looker, &registers, seen->interrupted, read_stack(looker, &registers));
+	held = holds(looker, &registers, read_stack(looker, &registers));
+	if (held && gt_detach_only_waits(looker->out, seen->tid, &registers))
+		held = HELD_NOTHING;
 	if (held == HELD_BY_UNKNOWN) {
 		ticks = ticks_of(seen->tid);
 		if (seen->new)
@@ -499,7 +486,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	out->inside = false;
 	out->walking = out->state.walking != 0;
 	for (size_t i = 0; !error && i < threads->count; i++) {
-		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+		struct gt_seen_thread *seen = gt_detach_seen_thread(out, threads->tids[i]);
 
 		error = seen != NULL ? look_at_thread(looker, seen) : GT_ENOMEM;
 		left = left && !error && seen->left;
@@ -513,7 +500,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	out->inside = out->inside || looker->frames || out->state.called_out != 0;
 	out->clean = out->quiet;
 	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
-		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+		struct gt_seen_thread *seen = gt_detach_seen_thread(out, threads->tids[i]);
 
 		error = seen == NULL ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);
 		out->clean = out->clean && !error && seen->clean;

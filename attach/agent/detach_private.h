@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of detaching share: detach.c (rounds, code), detach_jumps.c (islands), detach_slots.c (return slots),
- * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_inside.c (who is inside), detach_places.c
+ * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_frames.c (walks over them), detach_inside.c (who is inside), detach_places.c
  * (where moved code belongs), detach_out.c (unmapping).
  *
  * All functions are called by the thread that detaches, within one round: every thread of the process is
@@ -33,6 +33,8 @@
 #define GT_DETACH_NEAR_WORDS 256u
 /* The general registers of user_regs_struct, which it begins with: r15 … rdi. */
 #define GT_DETACH_GENERAL 15
+/* A thread's own registers, and those of signals' handlers, one on top of the other. */
+#define GT_DETACH_CONTEXTS 8
 /* Hooks by which unwinders find the stubs' unwind data, in one process. */
 #define GT_DETACH_LOOKUPS 32
 
@@ -41,10 +43,12 @@ struct gt_seen_thread {
 	pid_t tid;
 	bool left;	  /* stood outside our code once: it never takes a return slot again */
 	bool clean;	  /* … and then held no address of ours: it never gets one again */
-	bool interrupted; /* in an unwinder, by a signal whose handler runs (this round) */
 	bool past_walks;  /* stood outside since no call is led to the hook of walks any more */
 	bool new;	  /* not asked for its time yet */
 	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one */
+	bool walked;	  /* its frames were, */
+	bool unwinds;	  /* … and showed an unwinder, or could not be walked, */
+	uint64_t walked_sum; /* … with this in registers and stack */
 };
 
 struct gt_addresses {
@@ -71,7 +75,8 @@ struct gt_detach {
 		uint64_t start;
 		uint64_t bytes;
 	} stubs[GRAFTRACE_AGENT_REGIONS];
-	struct gt_maps maps; /* of this round */
+	struct gt_maps maps;		 /* of this round */
+	struct gt_detach_frames *frames; /* of this round; NULL: none was walked yet */
 	/* This round's unwinders: those that are linked into the program first. */
 	struct {
 		uint64_t start;
@@ -149,9 +154,6 @@ uint64_t gt_detach_stack_of(const struct graftrace_granule *granule);
 int gt_detach_put_back(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_unwinders.c. */
-/* True: the thread waits in a system call outside our code, so it is in no unwinder, and what its stack holds
- * of ours is left over. Always false in the first rounds: an unwinder makes short calls itself (a lock). */
-bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers);
 /* Fills out->unwinders with the address ranges of unwinders' code: those that the agent's state names, then
  * libraries in out->maps. is_unwinder: whether an address is in one of them. */
 void gt_detach_find_unwinders(struct gt_detach *out);
@@ -166,6 +168,18 @@ bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_str
 int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads);
 bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
 
+/* detach_frames.c. contexts: fills in the registers of a stopped thread, and those that signals have interrupted
+ * whose handlers run, from the inmost on, and returns how many; what is left over on a stack may look like a
+ * handler's frame. only_waits: the thread waits in a system call outside our code, and no unwinder is in its frames, so
+ * what its stack holds of ours is left over. It is asked of what looks held, for it may walk the frames. Always false in the
+ * first rounds: an unwinder makes short calls itself (a lock); and if the frames cannot be walked. end_frames: frees
+ * what only_waits() has made of out->maps; call it before these are freed. */
+size_t gt_detach_contexts(const struct gt_detach *out, const struct user_regs_struct *registers,
+			  struct user_regs_struct all[GT_DETACH_CONTEXTS]);
+bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
+			  const struct user_regs_struct *registers);
+void gt_detach_end_frames(struct gt_detach *out);
+
 /* detach_exceptions.c. note_restored: adds the address of a slot that was put back in this round. Then
  * fix_exceptions, once: exceptions under way whose handler was found by the stub's CFA of such a slot get the
  * CFA of the call itself; it empties the list. */
@@ -174,8 +188,10 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 
 /* detach_inside.c. has_mirror: whether the address is in one of out->granules. read_stack: copies a thread's
  * stack upwards from its red zone (GT_DETACH_RED_ZONE below the stack pointer), and returns how many words; *at:
- * the address of the first. 0: the stack is in no writable mapping or cannot be read; *at may not be set. */
+ * the address of the first. 0: the stack is in no writable mapping or cannot be read; *at may not be set.
+ * seen_thread: what is known of a thread; NULL: no memory. It is valid until the next call. */
 bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address);
+struct gt_seen_thread *gt_detach_seen_thread(struct gt_detach *out, pid_t tid);
 size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_struct *registers,
 			    uint64_t words[GT_DETACH_STACK_WORDS], uint64_t *at);
 /* Moves threads that stand in moved code to the program's own, and sets `inside`, `walking`, `outside`, `quiet`

@@ -393,6 +393,147 @@ def test_exceptions_out_of_a_callback_find_their_handlers_while_graftrace_leaves
         assert target("throw") == "right"
 
 
+# What an unwinder has called waits in a system call, at an even frame or at an odd one.
+WAITS_IN_AN_UNWINDER = r"""
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <unwind.h>
+static volatile int sum;
+static int frames, last;
+static jmp_buf out;
+__attribute__((noinline)) static void step()
+{
+	char line[20];
+	sum = fgets(line, sizeof line, stdin) != nullptr;
+}
+static _Unwind_Reason_Code stop(int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception *,
+				_Unwind_Context *, void *)
+{
+	if (++frames == last) {
+		puts("inside");
+		step();
+	}
+	if (actions & _UA_END_OF_STACK)
+		longjmp(out, 2);
+	if (frames > 40)
+		longjmp(out, 1);
+	return _URC_NO_REASON;
+}
+__attribute__((noinline)) static int deep(int n)
+{
+	static _Unwind_Exception exception;
+	if (n == 0) {
+		frames = 0;
+		exception = _Unwind_Exception();
+		exception.exception_class = 0x474e5543432b2b00;
+		_Unwind_ForcedUnwind(&exception, stop, nullptr);
+		abort();
+	}
+	const int result = deep(n - 1);
+	sum = sum + result;
+	return result + 1;
+}
+int main(int, char **argv)
+{
+	setvbuf(stdout, nullptr, _IOLBF, 0);
+	last = atoi(argv[1]);
+	puts("ready");
+	for (;;) {
+		step();
+		if (!sum)
+			return 0;
+		const int how = setjmp(out);
+		if (how == 0)
+			deep(60);
+		puts(how == 1 ? "right" : "wrong");
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("frame", [20, 21])
+def test_an_unwinder_whose_callback_waits_goes_on_after_graftrace_has_left(graftrace, compile, frame):
+    program = compile(WAITS_IN_AN_UNWINDER, "-O1", compiler="g++", suffix=".cc")
+    with Running(program, str(frame)) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "inside"
+        tracer.send_signal(signal.SIGINT)
+        time.sleep(1)
+        assert target("go on") == "right"
+        assert tracer.wait(60) == 0
+        assert "keeps the recorder's memory" not in tracer.communicate()[1]
+        assert target("call") == "inside"
+        assert target("go on") == "right"
+
+
+# Threads that wait for good in room that they have not filled, where an unwinder has been.
+WAITS_ABOVE_OLD_WORDS = r"""
+#include <cstdio>
+#include <pthread.h>
+#include <unistd.h>
+static volatile int sum, waiting;
+__attribute__((noinline)) static int deep(int n)
+{
+	if (n == 0)
+		throw 42;
+	const int result = deep(n - 1);
+	sum = sum + result;
+	return result + 1;
+}
+__attribute__((noinline)) static int throws()
+{
+	try {
+		return deep(20);
+	} catch (int thrown) {
+		return thrown;
+	}
+}
+__attribute__((noinline)) static void waits()
+{
+	volatile char room[8192];
+	asm volatile("" : : "r"(room));
+	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		pause();
+}
+static void *runs(void *data)
+{
+	volatile char line[1024];
+	asm volatile("" : : "r"(line));
+	throws();
+	waits();
+	return data;
+}
+int main()
+{
+	pthread_t some;
+	char line[20];
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin) != nullptr) {
+		for (int i = 0; i < 20; i++)
+			pthread_create(&some, nullptr, runs, nullptr);
+		while (waiting < 20)
+			usleep(1000);
+		puts("waiting");
+		fflush(stdout);
+	}
+}
+"""
+
+
+def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, compile):
+    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", compiler="g++", suffix=".cc")
+    with Running(program) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("throw and wait") == "waiting"
+        tracer.send_signal(signal.SIGINT)
+        assert tracer.wait(60) == 0
+        assert "keeps the recorder's memory" not in tracer.communicate()[1]
+        assert is_clean(target.pid)
+
+
 # Somebody is always in a call of the C library that calls the program.
 ALWAYS_CALLED = r"""
 #include <link.h>

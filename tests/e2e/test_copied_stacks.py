@@ -111,7 +111,7 @@ extern "C" _Unwind_Reason_Code __gxx_personality_v0(int version, _Unwind_Action 
 	if (actions & _UA_CLEANUP_PHASE) {
 		inside = 1;
 		while (!loaded)
-			;
+			WAIT;
 		if (_Unwind_GetRegionStart(context) == handles)
 			puts(actions & _UA_HANDLER_FRAME ? "the handler's" : "no frame of a handler");
 	}
@@ -148,9 +148,10 @@ int main(int argc, char **argv)
 """
 
 
-def test_exceptions_find_their_handlers_when_stacks_can_be_copied(graftrace, compile):
+@pytest.mark.parametrize("wait", ["", "usleep(1000)"], ids=["works", "waits"])
+def test_exceptions_find_their_handlers_when_stacks_can_be_copied(graftrace, compile, wait):
     library = compile("void *PyInit__greenlet(void) { return 0; }\n", "-O2", "-shared", "-fPIC")
-    program = compile(UNDER_WAY, "-O1", "-pthread", "-rdynamic", compiler="g++", suffix=".cc")
+    program = compile(UNDER_WAY, "-O1", "-pthread", "-rdynamic", f"-DWAIT={wait}", compiler="g++", suffix=".cc")
     done = graftrace("record", "--", program, library)
     assert done.stdout == "the handler's\nright\n" and "greenlet is in the process" in done.stderr
 
