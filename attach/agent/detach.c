@@ -353,6 +353,7 @@ void gt_detach_free(struct gt_detach *out)
 	free(out->granules);
 	free(out->left.at);
 	free(out->restored.at);
+	free(out->fixed.at);
 	free(out->threads);
 	gt_suspended_free(&out->places);
 	free(out);

@@ -358,7 +358,7 @@ bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
 	free(words);
 	if (!highest)
 		return true;
-	if (seen->walked && seen->walked_sum == sum)
+	if (seen->walked && seen->sum == sum)
 		return !seen->unwinds;
 	if (out->frames == NULL && make(out) == NULL)
 		return false;
@@ -367,7 +367,7 @@ bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
 	start = gt_monotonic_ns();
 	seen->unwinds = walk_unwinds(out->frames, registers, highest);
 	seen->walked = true;
-	seen->walked_sum = sum;
+	seen->sum = sum;
 	out->frames->walked_ns += gt_monotonic_ns() - start;
 	return !seen->unwinds;
 }

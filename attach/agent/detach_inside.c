@@ -164,10 +164,10 @@ static size_t read_stack(struct looker *looker, const struct user_regs_struct *r
 
 enum held { HELD_NOTHING, HELD_BY_UNKNOWN, HELD_BY_UNWINDER };
 
-/* count: of looker->words, its stack. */
-static enum held holds(const struct looker *looker, const struct user_regs_struct *registers,
-		       size_t count)
+/* What the thread holds in one of its contexts. */
+static enum held context_holds(struct looker *looker, const struct user_regs_struct *registers)
 {
+	const size_t count = read_stack(looker, registers);
 	const uint64_t *general = (const uint64_t *)registers;
 	size_t i, seen = ~(size_t)0, pending = ~(size_t)0;
 	enum held held = HELD_NOTHING;
@@ -194,6 +194,20 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 			return HELD_BY_UNWINDER;
 	}
 	return held && seen == 0 ? HELD_BY_UNWINDER : held;
+}
+
+static enum held holds(struct looker *looker, pid_t tid, const struct user_regs_struct *registers)
+{
+	struct user_regs_struct all[GT_DETACH_CONTEXTS];
+	const size_t count = gt_detach_contexts(looker->out, registers, all);
+	enum held held = HELD_NOTHING;
+
+	for (size_t i = 0; i < count && held != HELD_BY_UNWINDER; i++) {
+		const enum held more = context_holds(looker, &all[i]);
+
+		held = more > held ? more : held;
+	}
+	return held && gt_detach_only_waits(looker->out, tid, registers) ? HELD_NOTHING : held;
 }
 
 /* CPU time of a thread in clock ticks: proc(5), utime and stime. */
@@ -281,9 +295,7 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 		seen->clean = seen->clean || error == GT_EGONE;
 		return error == GT_EGONE ? 0 : error;
 	}
-	held = holds(looker, &registers, read_stack(looker, &registers));
-	if (held && gt_detach_only_waits(looker->out, seen->tid, &registers))
-		held = HELD_NOTHING;
+	held = holds(looker, seen->tid, &registers);
 	if (held == HELD_BY_UNKNOWN) {
 		ticks = ticks_of(seen->tid);
 		if (seen->new)

@@ -48,7 +48,7 @@ struct gt_seen_thread {
 	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one */
 	bool walked;	  /* its frames were, */
 	bool unwinds;	  /* … and showed an unwinder, or could not be walked, */
-	uint64_t walked_sum; /* … with this in registers and stack */
+	uint64_t sum; /* … with this in registers and stack */
 };
 
 struct gt_addresses {
@@ -85,6 +85,7 @@ struct gt_detach {
 	uint32_t unwinder_count;
 	struct gt_addresses left;	    /* slots that stay in this round, sorted */
 	struct gt_addresses restored;	    /* that came back in this round */
+	struct gt_addresses fixed;	    /* exceptions that belong to them, and are mended */
 	struct graftrace_granule *granules; /* of this round, by address */
 	size_t granule_count;
 	/* Patches that stay until no unwinder needs them. */

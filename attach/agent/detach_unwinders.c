@@ -149,18 +149,22 @@ bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_str
 
 static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, bool *near)
 {
-	struct user_regs_struct registers;
+	struct user_regs_struct all[GT_DETACH_CONTEXTS], registers;
 	const size_t before = out->left.count;
-	uint64_t at = 0;
-	size_t count;
+	size_t contexts;
 	int error = tid != out->waits ? gt_thread_registers(tid, &registers) : GT_EGONE;
 
 	if (error)
 		return error == GT_EGONE ? 0 : error;
-	count = gt_detach_read_stack(out, &registers, words, &at);
-	if (gt_detach_mark_near(out, &registers, words, count, near))
-		error = leave_held(out, words, near, count, at, registers.rsp,
-				   (const uint64_t *)&registers);
+	contexts = gt_detach_contexts(out, &registers, all);
+	for (size_t i = 0; !error && i < contexts; i++) {
+		uint64_t at = 0;
+		const size_t count = gt_detach_read_stack(out, &all[i], words, &at);
+
+		if (gt_detach_mark_near(out, &all[i], words, count, near))
+			error = leave_held(out, words, near, count, at, all[i].rsp,
+					   (const uint64_t *)&all[i]);
+	}
 	if (!error && out->left.count != before && gt_detach_only_waits(out, tid, &registers))
 		out->left.count = before;
 	return error;

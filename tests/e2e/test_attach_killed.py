@@ -393,26 +393,38 @@ def test_exceptions_out_of_a_callback_find_their_handlers_while_graftrace_leaves
         assert target("throw") == "right"
 
 
-# What an unwinder has called waits in a system call, at an even frame or at an odd one.
+# What an unwinder has called waits in a system call, at an even frame or at an odd one; or a signal's handler on top of
+# that does, whose own frame or stack lies between the stack pointer and what the unwinder notes.
 WAITS_IN_AN_UNWINDER = r"""
+#include <alloca.h>
 #include <csetjmp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <unwind.h>
 static volatile int sum;
-static int frames, last;
+static int frames, last, room;
 static jmp_buf out;
 __attribute__((noinline)) static void step()
 {
 	char line[20];
 	sum = fgets(line, sizeof line, stdin) != nullptr;
 }
+static void waits(int)
+{
+	volatile char *unused = (volatile char *)alloca(room);
+	unused[0] = 0;
+	puts("inside");
+	step();
+}
 static _Unwind_Reason_Code stop(int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception *,
 				_Unwind_Context *, void *)
 {
 	if (++frames == last) {
-		puts("inside");
-		step();
+		if (room)
+			raise(SIGUSR1);
+		else
+			waits(0);
 	}
 	if (actions & _UA_END_OF_STACK)
 		longjmp(out, 2);
@@ -438,6 +450,15 @@ int main(int, char **argv)
 {
 	setvbuf(stdout, nullptr, _IOLBF, 0);
 	last = atoi(argv[1]);
+	room = atoi(argv[2]);
+	struct sigaction action = {};
+	stack_t stack = {};
+	stack.ss_size = 1 << 20;
+	stack.ss_sp = malloc(stack.ss_size);
+	sigaltstack(&stack, nullptr);
+	action.sa_handler = waits;
+	action.sa_flags = room < 65536 ? SA_ONSTACK : 0;
+	sigaction(SIGUSR1, &action, nullptr);
 	puts("ready");
 	for (;;) {
 		step();
@@ -452,10 +473,11 @@ int main(int, char **argv)
 """
 
 
+@pytest.mark.parametrize("room", [0, 64, 100000], ids=["callback", "alternate", "large"])
 @pytest.mark.parametrize("frame", [20, 21])
-def test_an_unwinder_whose_callback_waits_goes_on_after_graftrace_has_left(graftrace, compile, frame):
+def test_an_unwinder_whose_callback_waits_goes_on_after_graftrace_has_left(graftrace, compile, frame, room):
     program = compile(WAITS_IN_AN_UNWINDER, "-O1", compiler="g++", suffix=".cc")
-    with Running(program, str(frame)) as target:
+    with Running(program, str(frame), str(room)) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("call") == "inside"
         tracer.send_signal(signal.SIGINT)
