@@ -15,6 +15,7 @@
 
 #include <elfutils/libdwfl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <ucontext.h>
 
@@ -249,8 +250,18 @@ void gt_detach_end_frames(struct gt_detach *out)
 	out->frames = NULL;
 }
 
-/* Whether call frame information says where the caller's frame is. Without, libdwfl would guess. */
-static bool is_described(Dwfl *dwfl, uint64_t place)
+/* Code that the program has made itself: no file describes its frames. */
+static bool is_made(const struct gt_detach *out, uint64_t place)
+{
+	const struct gt_map *map = gt_maps_find(&out->maps, place);
+
+	return map != NULL && map->executable && !gt_detach_is_ours(out, place) &&
+	       (!map->inode || strncmp(map->path, "/memfd:", 7) == 0);
+}
+
+/* Whether it can be told where the caller's frame is: by call frame information, or in code that the program has made
+ * by rbp, as libdwfl does without. Elsewhere that would be a mere guess. */
+static bool is_described(const struct gt_detach *out, Dwfl *dwfl, uint64_t place)
 {
 	Dwfl_Module *module = dwfl_addrmodule(dwfl, place);
 	Dwarf_Addr bias = 0;
@@ -258,7 +269,7 @@ static bool is_described(Dwfl *dwfl, uint64_t place)
 	Dwarf_Frame *frame;
 
 	if (rules == NULL || dwarf_cfi_addrframe(rules, place - bias, &frame) != 0)
-		return false;
+		return is_made(out, place);
 	free(frame);
 	return true;
 }
@@ -282,7 +293,7 @@ static int look_at_frame(Dwfl_Frame *frame, void *data)
 	if (frames->count > 1 && frames->read == pc && frames->read_at >= frames->last &&
 	    frames->read_at < frames->stack->end)
 		return FOUND;
-	return is_described(frames->out->frames->dwfl, pc - !activation) ? GO_ON : FAILED;
+	return is_described(frames->out, frames->dwfl, pc - !activation) ? GO_ON : FAILED;
 }
 
 /* Whether the walk from these registers, until the stack pointer is above `last`, meets an unwinder; also if it

@@ -489,12 +489,16 @@ def test_an_unwinder_whose_callback_waits_goes_on_after_graftrace_has_left(graft
         assert target("go on") == "right"
 
 
-# Threads that wait for good in room that they have not filled, where an unwinder has been.
+# Threads that wait for good in room that they have not filled, where an unwinder has been; called by code that no file
+# describes, as a just-in-time compiler's.
 WAITS_ABOVE_OLD_WORDS = r"""
 #include <cstdio>
+#include <cstring>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 static volatile int sum, waiting;
+static void (*made)(void (*)()) = [](void (*call)()) { call(); };
 __attribute__((noinline)) static int deep(int n)
 {
 	if (n == 0)
@@ -524,12 +528,19 @@ static void *runs(void *data)
 	volatile char line[1024];
 	asm volatile("" : : "r"(line));
 	throws();
-	waits();
+	made(waits);
 	return data;
 }
-int main()
+int main(int argc, char **)
 {
+	static const unsigned char code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3 };
 	pthread_t some;
+	if (argc > 1) {
+		void *room = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memcpy(room, code, sizeof code);
+		made = (void (*)(void (*)()))room;
+	}
 	char line[20];
 	puts("ready");
 	fflush(stdout);
@@ -545,9 +556,10 @@ int main()
 """
 
 
-def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, compile):
+@pytest.mark.parametrize("words", [[], ["made"]], ids=["file", "made"])
+def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, compile, words):
     program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", compiler="g++", suffix=".cc")
-    with Running(program) as target:
+    with Running(program, *words) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("throw and wait") == "waiting"
         tracer.send_signal(signal.SIGINT)
