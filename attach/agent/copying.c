@@ -63,7 +63,8 @@ static void look(struct gt_detach *out, const struct gt_stopped_threads *threads
 	for (size_t i = 0; i < threads->count; i++) {
 		struct user_regs_struct registers;
 
-		if (threads->tids[i] == out->waits || gt_thread_registers(threads->tids[i], &registers))
+		if (threads->tids[i] == out->waits ||
+		    gt_thread_registers(threads->tids[i], &registers))
 			continue;
 		if (is_ours(out, registers.rip))
 			out->inside = true;

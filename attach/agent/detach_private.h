@@ -41,14 +41,14 @@
 /* A thread, as the rounds have seen it since the code got its bytes back. */
 struct gt_seen_thread {
 	pid_t tid;
-	bool left;	  /* stood outside our code once: it never takes a return slot again */
-	bool clean;	  /* … and then held no address of ours: it never gets one again */
-	bool past_walks;  /* stood outside since no call is led to the hook of walks any more */
-	bool new;	  /* not asked for its time yet */
-	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one */
-	bool walked;	  /* its frames were, */
-	bool unwinds;	  /* … and showed an unwinder, or could not be walked, */
-	uint64_t sum; /* … with this in registers and stack */
+	bool left;	 /* stood outside our code once: it never takes a return slot again */
+	bool clean;	 /* … and then held no address of ours: it never gets one again */
+	bool past_walks; /* stood outside since no call is led to the hook of walks any more */
+	bool new;	 /* not asked for its time yet */
+	uint64_t ticks;	 /* CPU time (clock ticks) when it was first seen to hold one */
+	bool walked;	 /* its frames were, */
+	bool unwinds;	 /* … and showed an unwinder, or could not be walked, */
+	uint64_t sum;	 /* … with this in registers and stack */
 };
 
 struct gt_addresses {
@@ -66,7 +66,7 @@ bool gt_addresses_have(const struct gt_addresses *list, uint64_t address);
 struct gt_detach {
 	struct gt_process *process;
 	struct gt_tracee *tracee; /* NULL: not known to this host */
-	pid_t waits;		  /* a thread that waits in the agent for an answer, and no unwinder for it; 0: none */
+	pid_t waits; /* a thread that waits in the agent, called by no unwinder; 0: none */
 	uint64_t image;
 	struct graftrace_agent_image header;
 	struct graftrace_agent_state state;
