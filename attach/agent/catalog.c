@@ -84,10 +84,7 @@ static int read_file(void *data, uint64_t offset, void *buffer, size_t bytes)
 	return 0;
 }
 
-/* The file as the process sees it: by its path below the process's root (a container, a chroot).
- * One that was deleted or replaced is found through the mapping itself, where the kernel allows
- * that. */
-static int open_mapped(pid_t pid, const struct gt_map *map, struct stat *status)
+int gt_catalog_open_mapped(pid_t pid, const struct gt_map *map, struct stat *status)
 {
 	char path[4200];
 	int fd;
@@ -234,7 +231,7 @@ int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *
 	struct stat status;
 	int error, fd;
 
-	fd = open_mapped(pid, map, &status);
+	fd = gt_catalog_open_mapped(pid, map, &status);
 	if (fd < 0)
 		return gt_fail(message, GT_ENOENT, "cannot open %s", map->path);
 	for (size_t i = 0; i < catalog->file_count; i++) {

@@ -19,6 +19,7 @@
 #include "core/trace/target.h"
 
 struct gt_map;
+struct stat;
 
 /* Where a probe stands. */
 enum gt_probe_kind {
@@ -123,6 +124,11 @@ void gt_catalog_fini(struct gt_catalog *catalog);
  * file->object NULL: it is no object for this machine. GT_ENOENT: it cannot be opened (deleted); GT_ENOMEM. */
 int gt_catalog_open(struct gt_catalog *catalog, pid_t pid, const struct gt_map *map,
 		    struct gt_catalog_file **file, struct gt_message *message);
+
+/* Opens the file of a mapping as the process sees it, for reading: by its path below the process's root (a container, a
+ * chroot). One that was deleted or replaced is found through the mapping itself, where the kernel allows that. Fills in
+ * *status. -1: it cannot be opened. */
+int gt_catalog_open_mapped(pid_t pid, const struct gt_map *map, struct stat *status);
 
 /* *entry: the plan of function `index`, made at the first call. Errors as of gt_plan_function(). */
 int gt_catalog_plan(struct gt_catalog_file *file, uint32_t index,

@@ -57,21 +57,31 @@ static int note_frame(void *data, const struct gt_frame_place *frame)
 }
 
 /* Whether a thread stands where it may take a slot yet. */
-static int look(struct gt_detach *out, const struct gt_stopped_threads *threads, pid_t waits)
+static void look(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
-	int error = gt_process_maps(out->process->pid, &out->maps, NULL);
-
 	out->inside = false;
-	for (size_t i = 0; !error && i < threads->count; i++) {
+	for (size_t i = 0; i < threads->count; i++) {
 		struct user_regs_struct registers;
 
-		if (threads->tids[i] == waits || gt_thread_registers(threads->tids[i], &registers))
+		if (threads->tids[i] == out->waits ||
+		    gt_thread_registers(threads->tids[i], &registers))
 			continue;
 		if (is_ours(out, registers.rip))
 			out->inside = true;
 		gt_world_thread_frames(out->process, &out->maps, &registers, is_ours, note_frame,
 				       out);
 	}
+}
+
+static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_threads *threads)
+{
+	int error = gt_process_maps(out->process->pid, &out->maps, NULL);
+
+	if (error)
+		return error;
+	error = gt_detach_put_back(out, threads);
+	look(out, threads);
+	gt_detach_end_frames(out);
 	gt_maps_free(&out->maps);
 	return error;
 }
@@ -103,6 +113,7 @@ int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 	out->process = &tracee->process;
 	out->tracee = tracee;
 	out->image = tracee->agent.image;
+	out->waits = waits;
 	for (int round = 0; !error && round < ROUNDS; round++) {
 		const struct timespec pause = { 0, 1000000 };
 		struct gt_stopped_threads threads;
@@ -115,17 +126,15 @@ int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 			error = GT_EGONE;
 		if (!error)
 			error = gt_detach_read_granules(out);
+		out->rounds++;
 		if (!error)
-			error = gt_detach_put_back_slots(out);
-		if (!error)
-			error = look(out, &threads, waits);
+			error = put_back_and_look(out, &threads);
 		let_look(out, &threads);
 		gt_threads_resume(out->process, &threads);
-		if (!error && !out->inside)
+		if (!error && !out->inside && !out->left.count)
 			break;
 		nanosleep(&pause, NULL);
 	}
-	free(out->granules);
-	free(out);
+	gt_detach_free(out);
 	return error;
 }

@@ -15,7 +15,7 @@
 bool gt_copying_find(struct gt_tracee *tracee, const struct gt_selection *selection);
 
 /* Call when no stub takes a return slot any more: puts all taken slots back, in stops of the world until no thread
- * stands where it may take one. waits: a thread that waits in the agent for an answer; 0: none. It gives up after a
+ * stands where it may take one, and no unwinder at one. waits: a thread that waits in the agent for an answer; 0: none. It gives up after a
  * number of rounds, with 0 as well. GT_EGONE, GT_EBUSY, GT_EIO, GT_ENOMEM. */
 int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits);
 

@@ -350,22 +350,29 @@ static int undo_code(struct gt_detach *out, const struct gt_stopped_threads *thr
 	return error;
 }
 
+void gt_detach_free(struct gt_detach *out)
+{
+	free(out->granules);
+	free(out->left.at);
+	free(out->restored.at);
+	free(out->fixed.at);
+	free(out->threads);
+	gt_suspended_free(&out->places);
+	free(out);
+}
+
 /* B and C. */
-static int put_back(struct gt_detach *out, const struct gt_stopped_threads *threads,
-		    struct gt_message *message)
+static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_threads *threads,
+			     struct gt_message *message)
 {
 	int error = gt_process_maps(out->process->pid, &out->maps, message);
 
 	if (error)
 		return error;
-	gt_detach_find_unwinders(out);
-	error = gt_detach_look_at_unwinders(out, threads);
-	if (!error)
-		error = gt_detach_put_back_slots(out);
-	if (!error)
-		error = gt_detach_fix_exceptions(out, threads);
+	error = gt_detach_put_back(out, threads);
 	if (!error)
 		error = gt_detach_look_inside(out, threads);
+	gt_detach_end_frames(out);
 	gt_maps_free(&out->maps);
 	return error;
 }
@@ -419,7 +426,7 @@ static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *th
 	return error;
 }
 
-/* One stop of the world. *done: all is out. */
+/* One stop of the world. *done: all is out, or the process has executed another program. */
 static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		    struct gt_message *message)
 {
@@ -428,8 +435,10 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	uint64_t start = gt_monotonic_ns();
 	int error = gt_world_stop(out->process, &threads, limit_ms, message);
 
-	if (error)
-		return error;
+	if (error) {
+		*done = gt_process_has_executed(out->process);
+		return *done ? 0 : error;
+	}
 	out->rounds++;
 	out->clean = false;
 	error = gt_detach_read_agent(out, message);
@@ -443,7 +452,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 					    &threads);
 	out->walks += walked;
 	if (!error && !walked)
-		error = put_back(out, &threads, message);
+		error = put_back_and_look(out, &threads, message);
 	if (!error && !walked)
 		error = undo_hooks(out, &threads);
 	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
@@ -456,10 +465,13 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		out->tracee->left_ns = start;
 	if (error && gt_process_is_ending(out->process))
 		return gt_fail(message, GT_EGONE, "process %d has ended", (int)out->process->pid);
-	if (error)
-		return gt_fail(message, error, "cannot put process %d back as it was",
+	if (!error)
+		return 0;
+	/* In the memory of another program nothing is ours. */
+	*done = gt_process_has_executed(out->process);
+	return *done ? 0
+		     : gt_fail(message, error, "cannot put process %d back as it was",
 			       (int)out->process->pid);
-	return 0;
 }
 
 /* Threads that wait for a host that has been killed need not: after it nobody waits for long. */
@@ -568,12 +580,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		*left = out->breakpoint ? GT_DETACH_LEFT_BREAKPOINT
 			: out->foreign	? GT_DETACH_LEFT_PATCH
 					: GT_DETACH_LEFT_THREAD;
-	free(out->granules);
-	free(out->left.at);
-	free(out->restored.at);
-	free(out->threads);
-	gt_suspended_free(&out->places);
-	free(out);
+	gt_detach_free(out);
 	return error;
 }
 

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach_private.h"
-#include "attach/agent/world.h"
 #include "attach/process/pages.h"
 
 #include <stdlib.h>
@@ -70,24 +69,13 @@ static bool may_be_class(uint64_t class, uint64_t cleanup)
 	return letters >= 4;
 }
 
-static bool is_any(const void *data, uint64_t address)
-{
-	(void)data, (void)address;
-	return true;
-}
-
-static int end_at_first(void *data, const struct gt_frame_place *frame)
-{
-	(void)data, (void)frame;
-	return 1;
-}
-
-/* A thread that may have addresses of exceptions. */
+/* A context of a thread that may have addresses of exceptions. */
 struct holder {
-	struct user_regs_struct registers;
+	const struct user_regs_struct *registers;
 	const uint64_t *words; /* its stack, from the stack pointer on */
 	size_t count;
-	bool asked; /* … whether it is */
+	bool handles; /* a signal's handler runs in the thread */
+	bool asked;   /* whether it is unwinding */
 	bool unwinding;
 };
 
@@ -98,12 +86,9 @@ static bool is_unwinding(const struct gt_detach *out, struct holder *holder)
 	if (holder->asked)
 		return holder->unwinding;
 	holder->asked = true;
-	holder->unwinding = gt_detach_is_unwinder(out, holder->registers.rip);
+	holder->unwinding = holder->handles || gt_detach_is_unwinder(out, holder->registers->rip);
 	for (size_t i = 0; !holder->unwinding && i < holder->count && i < CALLED_WORDS; i++)
 		holder->unwinding = gt_detach_is_unwinder(out, holder->words[i]);
-	holder->unwinding = holder->unwinding ||
-			    gt_world_thread_frames(out->process, &out->maps, &holder->registers,
-						   is_any, end_at_first, NULL) == 1;
 	return holder->unwinding;
 }
 
@@ -120,6 +105,15 @@ static bool is_exception(const struct gt_detach *out, const struct exception *ex
 	       (is_class(exception->class) ||
 		(near && may_be_class(exception->class, exception->cleanup) &&
 		 is_unwinding(out, holder)));
+}
+
+/* Its address may stand in several places, and what it has now may look as if it was to be mended, too. */
+static bool is_fixed(const struct gt_detach *out, uint64_t exception)
+{
+	for (size_t i = 0; i < out->fixed.count; i++)
+		if (out->fixed.at[i] == exception)
+			return true;
+	return false;
 }
 
 /* Those of `count` addresses that are exceptions which a restored slot's stub was noted in. */
@@ -145,12 +139,15 @@ static int fix_these(struct gt_detach *out, struct holder *holder, const uint64_
 		for (size_t i = done; !error && i < done + (size_t)got / sizeof(*exceptions); i++) {
 			uint64_t frame = exceptions[i].private_2;
 
-			if (!is_exception(out, &exceptions[i], near[i], holder))
+			if (!is_exception(out, &exceptions[i], near[i], holder) ||
+			    is_fixed(out, addresses[i]))
 				continue;
 			frame -= 8;
 			error = gt_process_write(
 				out->process, addresses[i] + offsetof(struct exception, private_2),
 				&frame, sizeof(frame));
+			if (!error)
+				error = gt_addresses_add(&out->fixed, addresses[i]);
 		}
 		done += (size_t)got / sizeof(*exceptions) + 1;
 	}
@@ -204,32 +201,45 @@ static int scan(struct gt_detach *out, struct holder *holder, int pagemap, const
 	return error ? error : fix_these(out, holder, found, found_near, used);
 }
 
-/* Those that a thread has the address of, in a register or on its stack up to `last`, the outermost slot that came
+/* Those that a context has the address of, in a register or on its stack up to `last`, the outermost slot that came
  * back. words, near: room for SCAN_BYTES / 8. */
-static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t last,
-			 uint64_t *words, bool *near)
+static int fix_of_context(struct gt_detach *out, int pagemap,
+			  const struct user_regs_struct *registers, bool handles, uint64_t last,
+			  uint64_t *words, bool *near)
 {
-	struct holder holder = { .words = words };
-	const struct gt_map *stack;
+	struct holder holder = { .registers = registers, .words = words, .handles = handles };
+	const uint64_t low = registers->rsp & ~7ull;
+	const struct gt_map *stack = gt_maps_find(&out->maps, low);
 	bool general_near[GT_DETACH_GENERAL];
-	uint64_t low, end;
+	uint64_t end;
 	int error;
 
-	if (gt_thread_registers(tid, &holder.registers))
-		return 0;
-	low = holder.registers.rsp & ~7ull;
-	stack = gt_maps_find(&out->maps, low);
 	if (stack != NULL && stack->writable && last >= low) {
 		end = last < stack->end ? last + 8 : stack->end;
 		holder.count = (end - low < SCAN_BYTES ? end - low : SCAN_BYTES) / 8;
 		if (gt_process_read(out->process, low, words, holder.count * 8))
 			holder.count = 0;
 	}
-	gt_detach_mark_near(out, &holder.registers, words, holder.count, near);
+	gt_detach_mark_near(out, registers, words, holder.count, near);
 	memset(general_near, 1, sizeof(general_near));
-	error = scan(out, &holder, pagemap, (const uint64_t *)&holder.registers, general_near,
+	error = scan(out, &holder, pagemap, (const uint64_t *)registers, general_near,
 		     GT_DETACH_GENERAL, NULL);
 	return error ? error : scan(out, &holder, pagemap, words, near, holder.count, stack);
+}
+
+static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t last,
+			 uint64_t *words, bool *near)
+{
+	struct user_regs_struct all[GT_DETACH_CONTEXTS], registers;
+	size_t count;
+	int error = 0;
+
+	if (gt_thread_registers(tid, &registers))
+		return 0;
+	count = gt_detach_contexts(out, &registers, all);
+	for (size_t i = 0; !error && i < count; i++)
+		error = fix_of_context(out, pagemap, &all[i], count > 1, last, words, near);
+	return error;
 }
 
 int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_threads *threads)
@@ -253,6 +263,6 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 		close(pagemap);
 	free(near);
 	free(words);
-	out->restored.count = 0;
+	out->restored.count = out->fixed.count = 0;
 	return error;
 }

@@ -36,8 +36,7 @@
 struct looker {
 	struct gt_detach *out;
 	const struct gt_stopped_threads *all;
-	bool frames;	  /* this thread has a signal frame that goes back to our code, */
-	bool interrupted; /* … or to an unwinder */
+	bool frames; /* this thread has a signal frame that goes back to our code */
 	uint64_t words[GT_DETACH_STACK_WORDS];
 };
 
@@ -62,12 +61,6 @@ static uint64_t old_place(const struct gt_detach *out, uint64_t address)
 					     : gt_detach_place_of_call(out, address);
 
 	return place && !is_kept(out, place) ? place : 0;
-}
-
-static bool is_wanted(const void *data, uint64_t address)
-{
-	return is_ours(data, address) ||
-	       gt_detach_is_unwinder(((const struct looker *)data)->out, address);
 }
 
 /* Of the floating point state in a signal's frame (asm/sigcontext.h): what the kernel looks for before it restores it. */
@@ -105,10 +98,6 @@ static int note_frame(void *data, const struct gt_frame_place *frame)
 	struct looker *looker = data;
 	uint64_t place;
 
-	if (!is_ours(looker, frame->rip)) {
-		looker->interrupted = true;
-		return 0;
-	}
 	if (is_damaged(looker->out, frame)) /* left over in room that a call has not filled */
 		return 0;
 	place = old_place(looker->out, frame->rip);
@@ -175,17 +164,14 @@ static size_t read_stack(struct looker *looker, const struct user_regs_struct *r
 
 enum held { HELD_NOTHING, HELD_BY_UNKNOWN, HELD_BY_UNWINDER };
 
-/* One that only waits in the kernel holds nothing, but for a signal's handler that waits on top of
- * an unwinder. */
-static enum held holds(const struct looker *looker, const struct user_regs_struct *registers,
-		       bool interrupted, size_t count)
+/* What the thread holds in one of its contexts. */
+static enum held context_holds(struct looker *looker, const struct user_regs_struct *registers)
 {
+	const size_t count = read_stack(looker, registers);
 	const uint64_t *general = (const uint64_t *)registers;
 	size_t i, seen = ~(size_t)0, pending = ~(size_t)0;
 	enum held held = HELD_NOTHING;
 
-	if (!interrupted && gt_detach_only_waits(looker->out, registers))
-		return HELD_NOTHING;
 	if (gt_detach_is_unwinder(looker->out, registers->rip))
 		seen = 0;
 	for (i = 0; i < 15; i++) /* r15 … rdi */
@@ -210,6 +196,20 @@ static enum held holds(const struct looker *looker, const struct user_regs_struc
 	return held && seen == 0 ? HELD_BY_UNWINDER : held;
 }
 
+static enum held holds(struct looker *looker, pid_t tid, const struct user_regs_struct *registers)
+{
+	struct user_regs_struct all[GT_DETACH_CONTEXTS];
+	const size_t count = gt_detach_contexts(looker->out, registers, all);
+	enum held held = HELD_NOTHING;
+
+	for (size_t i = 0; i < count && held != HELD_BY_UNWINDER; i++) {
+		const enum held more = context_holds(looker, &all[i]);
+
+		held = more > held ? more : held;
+	}
+	return held && gt_detach_only_waits(looker->out, tid, registers) ? HELD_NOTHING : held;
+}
+
 /* CPU time of a thread in clock ticks: proc(5), utime and stime. */
 static uint64_t ticks_of(pid_t tid)
 {
@@ -223,7 +223,7 @@ static uint64_t ticks_of(pid_t tid)
 	return (uint64_t)user + system;
 }
 
-static struct gt_seen_thread *seen_thread(struct gt_detach *out, pid_t tid)
+struct gt_seen_thread *gt_detach_seen_thread(struct gt_detach *out, pid_t tid)
 {
 	for (size_t i = 0; i < out->thread_count; i++)
 		if (out->threads[i].tid == tid)
@@ -272,12 +272,11 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 	}
 	/* It has met a breakpoint, and was stopped before its signal: the handler has to be there. */
 	inside = inside || gt_traps_is_on_its_way(out->process, &out->state, seen->tid);
-	looker->frames = looker->interrupted = false;
-	error = gt_world_thread_frames(out->process, &out->maps, &registers, is_wanted, note_frame,
+	looker->frames = false;
+	error = gt_world_thread_frames(out->process, &out->maps, &registers, is_ours, note_frame,
 				       looker);
 	inside = inside || looker->frames;
 	out->handling = out->handling || looker->frames;
-	seen->interrupted = looker->interrupted;
 	if (inside)
 		out->inside = true;
 	else if (!error)
@@ -286,13 +285,31 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 	return error;
 }
 
+/* Whether the thread may be in an unwinder, as far as return addresses into one near its stack pointers tell. */
+static bool may_unwind(struct looker *looker, pid_t tid, const struct user_regs_struct *registers)
+{
+	struct gt_detach *out = looker->out;
+	struct user_regs_struct all[GT_DETACH_CONTEXTS];
+	const size_t contexts = gt_detach_contexts(out, registers, all);
+	bool found = false;
+
+	for (size_t i = 0; !found && i < contexts; i++) {
+		size_t count = read_stack(looker, &all[i]);
+
+		found = gt_detach_is_unwinder(out, all[i].rip);
+		if (count > GT_DETACH_RED_ZONE / 8 + GT_DETACH_NEAR_WORDS)
+			count = GT_DETACH_RED_ZONE / 8 + GT_DETACH_NEAR_WORDS;
+		for (size_t k = 0; !found && k < count; k++)
+			found = gt_detach_is_unwinder(out, looker->words[k]);
+	}
+	return found && !gt_detach_only_waits(out, tid, registers);
+}
+
 /* Whether an exception that a call of the program's has thrown may still be on its way through our frames. An unwinder
  * that was there once, and is not any more, leaves its return addresses: that many clock ticks are more than it takes. */
 static int check_past_calls(struct looker *looker, struct gt_seen_thread *seen)
 {
-	struct gt_detach *out = looker->out;
 	struct user_regs_struct registers;
-	size_t count, red = GT_DETACH_RED_ZONE / 8;
 	uint64_t ticks;
 	bool unwinds;
 	int error = gt_thread_registers(seen->tid, &registers);
@@ -301,14 +318,7 @@ static int check_past_calls(struct looker *looker, struct gt_seen_thread *seen)
 		seen->past_calls = error == GT_EGONE;
 		return error == GT_EGONE ? 0 : error;
 	}
-	if (!seen->interrupted && gt_detach_only_waits(out, &registers)) {
-		seen->past_calls = true;
-		return 0;
-	}
-	unwinds = seen->interrupted || gt_detach_is_unwinder(out, registers.rip);
-	count = read_stack(looker, &registers);
-	for (size_t i = 0; !unwinds && i < count && i < red + GT_DETACH_NEAR_WORDS; i++)
-		unwinds = gt_detach_is_unwinder(out, looker->words[i]);
+	unwinds = may_unwind(looker, seen->tid, &registers);
 	ticks = ticks_of(seen->tid);
 	if (unwinds && !seen->throws)
 		seen->ticks = ticks;
@@ -328,7 +338,7 @@ static int check_clean(struct looker *looker, struct gt_seen_thread *seen)
 		seen->clean = seen->clean || error == GT_EGONE;
 		return error == GT_EGONE ? 0 : error;
 	}
-	held = holds(looker, &registers, seen->interrupted, read_stack(looker, &registers));
+	held = holds(looker, seen->tid, &registers);
 	if (held == HELD_BY_UNKNOWN) {
 		ticks = ticks_of(seen->tid);
 		if (seen->new)
@@ -531,7 +541,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	out->inside = out->handling = false;
 	out->walking = out->state.walking != 0;
 	for (size_t i = 0; !error && i < threads->count; i++) {
-		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+		struct gt_seen_thread *seen = gt_detach_seen_thread(out, threads->tids[i]);
 
 		error = seen != NULL ? look_at_thread(looker, seen) : GT_ENOMEM;
 		left = left && !error && seen->left;
@@ -546,7 +556,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	out->inside = out->inside || looker->frames || called || out->state.looking != 0;
 	out->throwing = called;
 	for (size_t i = 0; !error && out->leaving && !called && i < threads->count; i++) {
-		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+		struct gt_seen_thread *seen = gt_detach_seen_thread(out, threads->tids[i]);
 
 		error = seen == NULL	   ? GT_ENOMEM
 			: seen->past_calls ? 0
@@ -555,7 +565,7 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	}
 	out->clean = out->quiet;
 	for (size_t i = 0; !error && out->quiet && i < threads->count; i++) {
-		struct gt_seen_thread *seen = seen_thread(out, threads->tids[i]);
+		struct gt_seen_thread *seen = gt_detach_seen_thread(out, threads->tids[i]);
 
 		error = seen == NULL ? GT_ENOMEM : seen->clean ? 0 : check_clean(looker, seen);
 		out->clean = out->clean && !error && seen->clean;

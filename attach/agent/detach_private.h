@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of detaching share: detach.c (rounds, code), detach_jumps.c (islands), detach_slots.c (return slots),
- * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_inside.c (who is inside), detach_places.c
+ * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_frames.c (walks over them), detach_inside.c (who is inside), detach_places.c
  * (where moved code belongs), detach_out.c (unmapping).
  *
  * All functions are called by the thread that detaches, within one round: every thread of the process is
@@ -33,20 +33,24 @@
 #define GT_DETACH_NEAR_WORDS 256u
 /* The general registers of user_regs_struct, which it begins with: r15 … rdi. */
 #define GT_DETACH_GENERAL 15
+/* A thread's own registers, and those of signals' handlers, one on top of the other. */
+#define GT_DETACH_CONTEXTS 8
 /* Hooks by which unwinders find the stubs' unwind data, in one process. */
 #define GT_DETACH_LOOKUPS 32
 
 /* A thread, as the rounds have seen it since the code got its bytes back. */
 struct gt_seen_thread {
 	pid_t tid;
-	bool left;	  /* stood outside our code once: it never takes a return slot again */
-	bool clean;	  /* … and then held no address of ours: it never gets one again */
-	bool interrupted; /* in an unwinder, by a signal whose handler runs (this round) */
-	bool past_walks;  /* stood outside since no call is led to the hook of walks any more */
-	bool past_calls;  /* was in no unwinder since no call of the program's is under way */
-	bool throws;	  /* may have been in one then */
-	bool new;	  /* not asked for its time yet */
-	uint64_t ticks;	  /* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
+	bool left;	 /* stood outside our code once: it never takes a return slot again */
+	bool clean;	 /* … and then held no address of ours: it never gets one again */
+	bool past_walks; /* stood outside since no call is led to the hook of walks any more */
+	bool past_calls; /* was in no unwinder since no call of the program's is under way */
+	bool throws;	 /* may have been in one then */
+	bool new;	 /* not asked for its time yet */
+	uint64_t ticks;	 /* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
+	bool walked;	 /* its frames were, */
+	bool unwinds;	 /* … and showed an unwinder, or could not be walked, */
+	uint64_t sum;	 /* … with this in registers and stack */
 };
 
 struct gt_addresses {
@@ -64,6 +68,7 @@ bool gt_addresses_have(const struct gt_addresses *list, uint64_t address);
 struct gt_detach {
 	struct gt_process *process;
 	struct gt_tracee *tracee; /* NULL: not known to this host */
+	pid_t waits; /* a thread that waits in the agent, called by no unwinder; 0: none */
 	uint64_t image;
 	struct graftrace_agent_image header;
 	struct graftrace_agent_state state;
@@ -72,7 +77,8 @@ struct gt_detach {
 		uint64_t start;
 		uint64_t bytes;
 	} stubs[GRAFTRACE_AGENT_REGIONS];
-	struct gt_maps maps; /* of this round */
+	struct gt_maps maps;		 /* of this round */
+	struct gt_detach_frames *frames; /* of this round; NULL: none was walked yet */
 	/* This round's unwinders: those that are linked into the program first. */
 	struct {
 		uint64_t start;
@@ -81,6 +87,7 @@ struct gt_detach {
 	uint32_t unwinder_count;
 	struct gt_addresses left;	    /* slots that stay in this round, sorted */
 	struct gt_addresses restored;	    /* that came back in this round */
+	struct gt_addresses fixed;	    /* exceptions that belong to them, and are mended */
 	struct graftrace_granule *granules; /* of this round, by address */
 	size_t granule_count;
 	/* Patches that stay until no unwinder needs them. */
@@ -113,6 +120,9 @@ struct gt_detach {
 	struct gt_suspended_places places;
 };
 
+/* Frees what a struct gt_detach that calloc() has made owns, and the struct. */
+void gt_detach_free(struct gt_detach *out);
+
 /* Whether the address is in the code of the agent's image or in a region. */
 bool gt_detach_is_ours(const struct gt_detach *out, uint64_t address);
 /* Whether it is in a region. */
@@ -143,17 +153,14 @@ bool gt_detach_has_jumps(const struct gt_detach *out);
 int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_slots.c. read_granules: fills out->granules with those that have a mirror, by address; none if the
- * process's table cannot be read. stack_of: the address of a granule's stack. put_back_slots: gives every
- * return slot that leads to a stub the address that the mirror has, except where gt_detach_leaves(), and notes
- * it by gt_detach_note_restored(). */
+ * process's table cannot be read. stack_of: the address of a granule's stack. put_back: gives every return slot
+ * that leads to a stub the address that the mirror has, but for those at which an unwinder stands (out->left), and
+ * exceptions under way what belongs to it. Call it with out->maps and out->granules of this round. */
 int gt_detach_read_granules(struct gt_detach *out);
 uint64_t gt_detach_stack_of(const struct graftrace_granule *granule);
-int gt_detach_put_back_slots(struct gt_detach *out);
+int gt_detach_put_back(struct gt_detach *out, const struct gt_stopped_threads *threads);
 
 /* detach_unwinders.c. */
-/* True: the thread waits in a system call outside our code, so it is in no unwinder, and what its stack holds
- * of ours is left over. Always false in the first rounds: an unwinder makes short calls itself (a lock). */
-bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers);
 /* Fills out->unwinders with the address ranges of unwinders' code: those that the agent's state names, then
  * libraries in out->maps. is_unwinder: whether an address is in one of them. */
 void gt_detach_find_unwinders(struct gt_detach *out);
@@ -163,10 +170,22 @@ bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address);
  * the thread runs in one. Returns whether it runs in one or has such a return address. */
 bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_struct *registers,
 			 const uint64_t *words, size_t count, bool *near);
-/* Call before gt_detach_put_back_slots(): finds the slots at which an unwinder stands. They stay as they are in
+/* Call before slots are put back: finds the slots at which an unwinder stands. They stay as they are in
  * this round (out->left). leaves: whether that slot does. */
 int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads);
 bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
+
+/* detach_frames.c. contexts: fills in the registers of a stopped thread, and those that signals have interrupted
+ * whose handlers run, from the inmost on, and returns how many; what is left over on a stack may look like a
+ * handler's frame. only_waits: the thread waits in a system call outside our code, and no unwinder is in its frames, so
+ * what its stack holds of ours is left over. It is asked of what looks held, for it may walk the frames. Always false in the
+ * first rounds: an unwinder makes short calls itself (a lock); and if the frames cannot be walked. end_frames: frees
+ * what only_waits() has made of out->maps; call it before these are freed. */
+size_t gt_detach_contexts(const struct gt_detach *out, const struct user_regs_struct *registers,
+			  struct user_regs_struct all[GT_DETACH_CONTEXTS]);
+bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
+			  const struct user_regs_struct *registers);
+void gt_detach_end_frames(struct gt_detach *out);
 
 /* detach_exceptions.c. note_restored: adds the address of a slot that was put back in this round. Then
  * fix_exceptions, once: exceptions under way whose handler was found by the stub's CFA of such a slot get the
@@ -176,8 +195,10 @@ int gt_detach_fix_exceptions(struct gt_detach *out, const struct gt_stopped_thre
 
 /* detach_inside.c. has_mirror: whether the address is in one of out->granules. read_stack: copies a thread's
  * stack upwards from its red zone (GT_DETACH_RED_ZONE below the stack pointer), and returns how many words; *at:
- * the address of the first. 0: the stack is in no writable mapping or cannot be read; *at may not be set. */
+ * the address of the first. 0: the stack is in no writable mapping or cannot be read; *at may not be set.
+ * seen_thread: what is known of a thread; NULL: no memory. It is valid until the next call. */
 bool gt_detach_has_mirror(const struct gt_detach *out, uint64_t address);
+struct gt_seen_thread *gt_detach_seen_thread(struct gt_detach *out, pid_t tid);
 size_t gt_detach_read_stack(const struct gt_detach *out, const struct user_regs_struct *registers,
 			    uint64_t words[GT_DETACH_STACK_WORDS], uint64_t *at);
 /* Moves threads that stand in moved code to the program's own, and sets `inside`, `walking`, `outside`, `quiet`

@@ -112,7 +112,7 @@ static int put_back_page(struct gt_detach *out, struct writes *writes, uint64_t 
 	return error;
 }
 
-int gt_detach_put_back_slots(struct gt_detach *out)
+static int put_back_slots(struct gt_detach *out)
 {
 	const struct graftrace_granule *granules = out->granules;
 	size_t count = out->granule_count;
@@ -142,4 +142,15 @@ int gt_detach_put_back_slots(struct gt_detach *out)
 		close(pagemap);
 	free(writes);
 	return error;
+}
+
+int gt_detach_put_back(struct gt_detach *out, const struct gt_stopped_threads *threads)
+{
+	int error;
+
+	gt_detach_find_unwinders(out);
+	error = gt_detach_look_at_unwinders(out, threads);
+	if (!error)
+		error = put_back_slots(out);
+	return error ? error : gt_detach_fix_exceptions(out, threads);
 }

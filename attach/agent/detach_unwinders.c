@@ -21,8 +21,6 @@
 
 /* An unwinder's notes are this near to return addresses into it. */
 #define NEAR_WORDS GT_DETACH_NEAR_WORDS
-/* Rounds in which a thread in a system call can be in an unwinder that has made it. */
-#define WAITS_ROUNDS 10u
 
 bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address)
 {
@@ -30,12 +28,6 @@ bool gt_detach_is_unwinder(const struct gt_detach *out, uint64_t address)
 		if (address >= out->unwinders[i].start && address < out->unwinders[i].end)
 			return true;
 	return false;
-}
-
-bool gt_detach_only_waits(const struct gt_detach *out, const struct user_regs_struct *registers)
-{
-	return (long)registers->orig_rax >= 0 && out->rounds > WAITS_ROUNDS &&
-	       !gt_detach_is_ours(out, registers->rip);
 }
 
 static void add_unwinder(struct gt_detach *out, uint64_t start, uint64_t end)
@@ -157,18 +149,25 @@ bool gt_detach_mark_near(const struct gt_detach *out, const struct user_regs_str
 
 static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, bool *near)
 {
-	struct user_regs_struct registers;
-	uint64_t at = 0;
-	size_t count;
-	int error = gt_thread_registers(tid, &registers);
+	struct user_regs_struct all[GT_DETACH_CONTEXTS], registers;
+	const size_t before = out->left.count;
+	size_t contexts;
+	int error = tid != out->waits ? gt_thread_registers(tid, &registers) : GT_EGONE;
 
-	if (error || gt_detach_only_waits(out, &registers))
+	if (error)
 		return error == GT_EGONE ? 0 : error;
-	count = gt_detach_read_stack(out, &registers, words, &at);
-	return gt_detach_mark_near(out, &registers, words, count, near)
-		       ? leave_held(out, words, near, count, at, registers.rsp,
-				    (const uint64_t *)&registers)
-		       : 0;
+	contexts = gt_detach_contexts(out, &registers, all);
+	for (size_t i = 0; !error && i < contexts; i++) {
+		uint64_t at = 0;
+		const size_t count = gt_detach_read_stack(out, &all[i], words, &at);
+
+		if (gt_detach_mark_near(out, &all[i], words, count, near))
+			error = leave_held(out, words, near, count, at, all[i].rsp,
+					   (const uint64_t *)&all[i]);
+	}
+	if (!error && out->left.count != before && gt_detach_only_waits(out, tid, &registers))
+		out->left.count = before;
+	return error;
 }
 
 int gt_detach_look_at_unwinders(struct gt_detach *out, const struct gt_stopped_threads *threads)

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from attaching import Running, start_recording
+from attaching import Running, record, start_recording
 
 
 @pytest.fixture
@@ -28,6 +28,60 @@ def test_a_process_that_executes_another_program_meanwhile_is_recorded(ms, progr
     process.communicate("x", timeout=60)
     assert process.returncode == 7
     assert re.search(r"^called,", graftrace("report", "--format", "csv").stdout, re.M)
+
+
+# Executes itself once graftrace has begun to leave it, which a call that the recorder has made keeps it from ending.
+EXECUTES = r"""
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile int sum, inside;
+__attribute__((noinline)) void work(int n)
+{
+	sum += n;
+}
+static int look(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)info, (void)size, (void)data;
+	inside = 1;
+	for (;;)
+		usleep(1000);
+}
+static void *walks(void *data)
+{
+	dl_iterate_phdr(look, NULL);
+	return data;
+}
+int main(int argc, char **argv)
+{
+	volatile const unsigned char *code = (const unsigned char *)work;
+	const unsigned char first = *code;
+	pthread_t some;
+	char line[20];
+	puts(argc > 1 ? "executed" : "ready");
+	fflush(stdout);
+	if (argc > 1)
+		return fgets(line, sizeof line, stdin) == NULL;
+	while (*code == first)
+		usleep(1000);
+	pthread_create(&some, NULL, walks, NULL);
+	while (!inside || *code != first)
+		work(1);
+	usleep(20000);
+	execl("/proc/self/exe", argv[0], "again", NULL);
+	return 3;
+}
+"""
+
+
+def test_a_process_that_executes_another_program_while_it_is_left_is_left(graftrace, compile):
+    with Running(compile(EXECUTES, "-O1", "-pthread")) as target:
+        done = record(graftrace, target.pid, "--for", "300ms")
+        assert "back as it was" not in done.stderr
+        assert target.line() == "executed"
+        assert target("stop") == ""
 
 
 def test_of_several_that_attach_at_once_one_records_and_the_others_say_who_it_is(program, graftrace):

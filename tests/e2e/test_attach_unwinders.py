@@ -105,6 +105,181 @@ def test_a_program_that_is_always_called_by_us_is_left(graftrace, compile):
             assert is_clean(target.pid)
 
 
+# What an unwinder has called waits in a system call, at an even frame or at an odd one; or a signal's handler on top of
+# that does, whose own frame or stack lies between the stack pointer and what the unwinder notes.
+WAITS_IN_AN_UNWINDER = r"""
+#include <alloca.h>
+#include <csetjmp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <unwind.h>
+static volatile int sum;
+static int frames, last, room;
+static jmp_buf out;
+__attribute__((noinline)) static void step()
+{
+	char line[20];
+	sum = fgets(line, sizeof line, stdin) != nullptr;
+}
+static void waits(int)
+{
+	volatile char *unused = (volatile char *)alloca(room);
+	unused[0] = 0;
+	puts("inside");
+	step();
+}
+static _Unwind_Reason_Code stop(int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception *,
+				_Unwind_Context *, void *)
+{
+	if (++frames == last) {
+		if (room)
+			raise(SIGUSR1);
+		else
+			waits(0);
+	}
+	if (actions & _UA_END_OF_STACK)
+		longjmp(out, 2);
+	if (frames > 40)
+		longjmp(out, 1);
+	return _URC_NO_REASON;
+}
+__attribute__((noinline)) static int deep(int n)
+{
+	static _Unwind_Exception exception;
+	if (n == 0) {
+		frames = 0;
+		exception = _Unwind_Exception();
+		exception.exception_class = 0x474e5543432b2b00;
+		_Unwind_ForcedUnwind(&exception, stop, nullptr);
+		abort();
+	}
+	const int result = deep(n - 1);
+	sum = sum + result;
+	return result + 1;
+}
+int main(int, char **argv)
+{
+	setvbuf(stdout, nullptr, _IOLBF, 0);
+	last = atoi(argv[1]);
+	room = atoi(argv[2]);
+	struct sigaction action = {};
+	stack_t stack = {};
+	stack.ss_size = 1 << 20;
+	stack.ss_sp = malloc(stack.ss_size);
+	sigaltstack(&stack, nullptr);
+	action.sa_handler = waits;
+	action.sa_flags = room < 65536 ? SA_ONSTACK : 0;
+	sigaction(SIGUSR1, &action, nullptr);
+	puts("ready");
+	for (;;) {
+		step();
+		if (!sum)
+			return 0;
+		const int how = setjmp(out);
+		if (how == 0)
+			deep(60);
+		puts(how == 1 ? "right" : "wrong");
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("room", [0, 64, 100000], ids=["callback", "alternate", "large"])
+@pytest.mark.parametrize("frame", [20, 21])
+def test_an_unwinder_whose_callback_waits_goes_on_after_graftrace_has_left(graftrace, compile, frame, room):
+    program = compile(WAITS_IN_AN_UNWINDER, "-O1", compiler="g++", suffix=".cc")
+    with Running(program, str(frame), str(room)) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("call") == "inside"
+        tracer.send_signal(signal.SIGINT)
+        time.sleep(1)
+        assert target("go on") == "right"
+        assert tracer.wait(60) == 0
+        assert "keeps the recorder's memory" not in tracer.communicate()[1]
+        assert target("call") == "inside"
+        assert target("go on") == "right"
+
+
+# Threads that wait for good in room that they have not filled, where an unwinder has been; called by code that no file
+# describes, as a just-in-time compiler's.
+WAITS_ABOVE_OLD_WORDS = r"""
+#include <cstdio>
+#include <cstring>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static volatile int sum, waiting;
+static void (*made)(void (*)()) = [](void (*call)()) { call(); };
+__attribute__((noinline)) static int deep(int n)
+{
+	if (n == 0)
+		throw 42;
+	const int result = deep(n - 1);
+	sum = sum + result;
+	return result + 1;
+}
+__attribute__((noinline)) static int throws()
+{
+	try {
+		return deep(20);
+	} catch (int thrown) {
+		return thrown;
+	}
+}
+__attribute__((noinline)) static void waits()
+{
+	volatile char room[8192];
+	asm volatile("" : : "r"(room));
+	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		pause();
+}
+static void *runs(void *data)
+{
+	volatile char line[1024];
+	asm volatile("" : : "r"(line));
+	throws();
+	made(waits);
+	return data;
+}
+int main(int argc, char **)
+{
+	static const unsigned char code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3 };
+	pthread_t some;
+	if (argc > 1) {
+		void *room = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memcpy(room, code, sizeof code);
+		made = (void (*)(void (*)()))room;
+	}
+	char line[20];
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin) != nullptr) {
+		for (int i = 0; i < 20; i++)
+			pthread_create(&some, nullptr, runs, nullptr);
+		while (waiting < 20)
+			usleep(1000);
+		puts("waiting");
+		fflush(stdout);
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["made"]], ids=["file", "made"])
+def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, compile, words):
+    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", compiler="g++", suffix=".cc")
+    with Running(program, *words) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("throw and wait") == "waiting"
+        tracer.send_signal(signal.SIGINT)
+        assert tracer.wait(60) == 0
+        assert "keeps the recorder's memory" not in tracer.communicate()[1]
+        assert is_clean(target.pid)
+
+
 # An unwinder that knows dl_iterate_phdr only, as that of GCC before version 12, or any one on glibc before 2.35: what
 # libgcc asks for the unwind data of an address. With -static-libgcc it is the program's, with names.
 KNOWS_ONLY_THE_LIST = r"""

@@ -86,6 +86,76 @@ def test_open_calls_have_their_return_addresses_when_stacks_can_be_copied(graftr
     assert done.stdout == "0 of 21\n21 of 21\n" and "greenlet is in the process" in done.stderr
 
 
+# An exception has its handler found and waits for its landing while such a library is loaded.
+UNDER_WAY = r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <unwind.h>
+typedef _Unwind_Reason_Code personality(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception *,
+					_Unwind_Context *);
+static volatile int sum, inside, loaded;
+static personality *real;
+struct counts {
+	~counts() { sum = sum + 1; }
+};
+extern "C" _Unwind_Reason_Code __gxx_personality_v0(int version, _Unwind_Action actions,
+	_Unwind_Exception_Class type, _Unwind_Exception *exception, _Unwind_Context *context)
+{
+	static _Unwind_Ptr handles;
+	const _Unwind_Reason_Code code = real(version, actions, type, exception, context);
+	if (code == _URC_HANDLER_FOUND)
+		handles = _Unwind_GetRegionStart(context);
+	if (actions & _UA_CLEANUP_PHASE) {
+		inside = 1;
+		while (!loaded)
+			WAIT;
+		if (_Unwind_GetRegionStart(context) == handles)
+			puts(actions & _UA_HANDLER_FRAME ? "the handler's" : "no frame of a handler");
+	}
+	return code;
+}
+__attribute__((noinline)) static int deep(int n)
+{
+	counts one;
+	if (n == 0)
+		throw 42;
+	return deep(n - 1) + 1;
+}
+static void *throws(void *)
+{
+	try {
+		deep(20);
+	} catch (int thrown) {
+		puts(thrown == 42 ? "right" : "wrong");
+	}
+	return nullptr;
+}
+int main(int argc, char **argv)
+{
+	pthread_t other;
+	real = (personality *)dlsym(RTLD_NEXT, "__gxx_personality_v0");
+	pthread_create(&other, nullptr, throws, nullptr);
+	while (!inside)
+		usleep(1000);
+	if (dlopen(argv[argc - 1], RTLD_NOW) == nullptr)
+		abort();
+	loaded = 1;
+	pthread_join(other, nullptr);
+}
+"""
+
+
+@pytest.mark.parametrize("wait", ["", "usleep(1000)"], ids=["works", "waits"])
+def test_exceptions_find_their_handlers_when_stacks_can_be_copied(graftrace, compile, wait):
+    library = compile("void *PyInit__greenlet(void) { return 0; }\n", "-O2", "-shared", "-fPIC")
+    program = compile(UNDER_WAY, "-O1", "-pthread", "-rdynamic", f"-DWAIT={wait}", compiler="g++", suffix=".cc")
+    done = graftrace("record", "--", program, library)
+    assert done.stdout == "the handler's\nright\n" and "greenlet is in the process" in done.stderr
+
+
 def test_returns_are_recorded_until_the_library_is_loaded(graftrace):
     graftrace("record", "-l", "PyImport_ImportModuleLevelObject", "--", "/usr/bin/python3", "-c",
               "import json, greenlet")
