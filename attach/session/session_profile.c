@@ -134,7 +134,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 	if (!error && rows == NULL)
 		error = GT_ENOMEM;
 	for (uint32_t i = 0; !error && i < n; i++) {
-		const struct graftrace_profile_entry *entry = &sums[i].entry;
+		const struct gt_profile_counts *entry = &sums[i].entry;
 		uint64_t ticks = self ? entry->self_ticks : entry->ticks;
 		struct gt_profile_row *row = &rows[*count];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The function profiler of a kernel: a table a CPU, of pages of 64 functions, made when it is first
+ * The function profiler of a kernel: a table a CPU, of pages of 16 functions, made when it is first
  * switched on and kept. Any thread; the machine's lock is held while it is switched.
  */
 #include <graftrace/profile.h>
