@@ -11,7 +11,7 @@
  *  E. The hit is counted before the frame's slot is stored: a handler that comes between finds a frame
  *     in flight (B) and passes over it.
  *
- * struct graftrace_profile_entry is found by number: the thread's directory has an element for 64
+ * struct graftrace_profile_entry is found by number: the thread's directory has an element for 16
  * functions. No page, or no directory: the slow path makes them.
  */
 
@@ -31,7 +31,7 @@ entry_profile:
 	test %rdx, %rdx
 	jz entry_slow
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 5), %ecx
-	lea (%rdx, %rcx, GT_PROFILE_BYTES / 32), %rcx
+	lea (%rdx, %rcx, 1 << (GT_PROFILE_BYTES_SHIFT - 5)), %rcx
 	READ_CLOCK
 	incq GT_PROFILE_HITS(%rcx)		/* E */
 	mov $GT_FRAME_BYTES, %ecx
@@ -89,7 +89,7 @@ entry_profile_graph:
 	jz 1f
 	mov (%rax, %rdx, 8), %rdx
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 5), %ecx
-	incq GT_PROFILE_HITS(%rdx, %rcx, GT_PROFILE_BYTES / 32)
+	incq GT_PROFILE_HITS(%rdx, %rcx, 1 << (GT_PROFILE_BYTES_SHIFT - 5))
 1:	RESTORE
 	LEAVE_TRACED
 	PUSHED 3
@@ -115,7 +115,7 @@ exit_profile:
 	jz exit_slow				/* the entry was another thread's */
 	mov 24(%rsp), %eax
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 1), %eax
-	shl $5, %eax				/* (function % 64) * 64 */
+	shl $(GT_PROFILE_BYTES_SHIFT - 1), %eax	/* (function % 16) * 256 */
 	add %rax, %rcx
 	STACK_PUSH %rsi
 	STACK_PUSH %rdi
@@ -140,6 +140,21 @@ exit_profile_goes_on:
 	xor %edx, %edx
 	sub %rsi, %rdi				/* its own, without its callees' */
 	cmovb %rdx, %rdi
+	/* The call before comes into its bucket, this one waits for the next: graftrace/profile.h */
+	mov %rax, %rsi
+	mov %rax, %rdx
+	or $(1 << GT_PROFILE_LEAST), %rdx
+exit_profile_last:
+	mov GT_PROFILE_LAST(%rcx), %rax
+	cmpxchg %rdx, GT_PROFILE_LAST(%rcx)	/* D: who takes it counts it */
+	jne exit_profile_last
+	or $(1 << GT_PROFILE_LEAST), %rax
+	bsr %rax, %rax
+	cmp $GT_PROFILE_LONG, %eax
+	jae exit_profile_long
+	incq GT_PROFILE_BUCKETS - 8 * GT_PROFILE_LEAST(%rcx, %rax, 8)
+exit_profile_counted:
+	mov %rsi, %rax
 	mul %rax
 	add %rax, GT_PROFILE_SQUARES(%rcx)	/* D */
 	adc %rdx, GT_PROFILE_SQUARES + 8(%rcx)
@@ -166,6 +181,14 @@ exit_profile_backwards:
 	/* read on another CPU whose counter is a little behind */
 	xor %eax, %eax
 	jmp exit_profile_goes_on
+
+	PUSHED 5
+exit_profile_long:
+	mov $GT_PROFILE_MOST, %edx
+	cmp %edx, %eax
+	cmova %edx, %eax
+	incl GT_PROFILE_LONG_BUCKETS - 4 * GT_PROFILE_LONG(%rcx, %rax, 4)
+	jmp exit_profile_counted
 
 /* The same with its record; of a call that began in this sub-buffer. */
 	.p2align 5
@@ -209,7 +232,7 @@ exit_profile_graph:
 	jz exit_profile_forked
 	mov (%rdx, %rdi, 8), %rdx
 	and $(((1 << GT_PROFILE_SHIFT) - 1) << 1), %ecx
-	shl $5, %ecx
+	shl $(GT_PROFILE_BYTES_SHIFT - 1), %ecx
 	add %rdx, %rcx
 	mov T(GT_THREAD_TOP), %rdi
 	mov F(GT_FRAME_HIGH, %rdi), %esi

@@ -79,7 +79,7 @@ struct gt_arena {
 #define GT_ARENA_BUFFER_DEFAULT (64ull << 20)
 #define GT_ARENA_BUFFER_MAX	(1ull << 40)
 /* The function profiler's tables have 16 times the ring's size: addresses only, until they are
- * written to. A page serves 64 functions of one thread. */
+ * written to. A page serves 16 functions of one thread. */
 #define GT_ARENA_PROFILE_BYTES(buffer_bytes) (16 * (uint64_t)(buffer_bytes))
 
 /* A buffer that has to be smaller than was asked for has at least so many bytes. */

@@ -18,7 +18,7 @@ void gt_profile_init(struct gt_profile *profile, struct gt_arena *arena, struct 
 	*profile = (struct gt_profile){ .arena = arena, .drain = drain, .catalog = catalog };
 }
 
-static void forget(struct graftrace_profile_entry ***pages, uint32_t count)
+static void forget(struct gt_profile_counts ***pages, uint32_t count)
 {
 	for (uint32_t i = 0; *pages != NULL && i < count; i++)
 		free((*pages)[i]);
@@ -28,7 +28,7 @@ static void forget(struct graftrace_profile_entry ***pages, uint32_t count)
 
 void gt_profile_fini(struct gt_profile *profile)
 {
-	forget(&profile->dead, profile->dead_count);
+	forget(&profile->dead.pages, profile->dead.count);
 	if (profile->arena != NULL)
 		forget(&profile->before, profile->arena->profile_page_count);
 	*profile = (struct gt_profile){ 0 };
@@ -86,15 +86,14 @@ static void load_pair(const uint64_t *pair, uint64_t *low, uint64_t *high)
 	} while (again != *high && ++tries < 8);
 }
 
-static void load_entry(const struct graftrace_profile_entry *from,
-		       struct graftrace_profile_entry *to)
+static void load_entry(const struct graftrace_profile_entry *from, struct gt_profile_counts *to)
 {
 	to->hits = __atomic_load_n(&from->hits, __ATOMIC_RELAXED);
 	to->ticks = __atomic_load_n(&from->ticks, __ATOMIC_RELAXED);
 	to->self_ticks = __atomic_load_n(&from->self_ticks, __ATOMIC_RELAXED);
 	load_pair(from->squares, &to->squares[0], &to->squares[1]);
 	load_pair(from->self_squares, &to->self_squares[0], &to->self_squares[1]);
-	to->reserved = 0;
+	graftrace_profile_histogram(from, to->buckets);
 }
 
 static void add_pair(uint64_t to[2], const uint64_t value[2], bool minus)
@@ -107,33 +106,44 @@ static void add_pair(uint64_t to[2], const uint64_t value[2], bool minus)
 	to[1] = (uint64_t)(a >> 64);
 }
 
-static void add_entry(struct graftrace_profile_entry *to,
-		      const struct graftrace_profile_entry *entry)
+static void add_entry(struct gt_profile_counts *to, const struct gt_profile_counts *entry)
 {
 	to->hits += entry->hits;
 	to->ticks += entry->ticks;
 	to->self_ticks += entry->self_ticks;
 	add_pair(to->squares, entry->squares, false);
 	add_pair(to->self_squares, entry->self_squares, false);
+	for (uint32_t i = 0; i < GRAFTRACE_PROFILE_BUCKETS; i++)
+		to->buckets[i] += entry->buckets[i];
 }
 
-static void take_off(struct graftrace_profile_entry *from,
-		     const struct graftrace_profile_entry *entry)
+static void take_off(struct gt_profile_counts *from, const struct gt_profile_counts *entry)
 {
 	from->hits -= entry->hits;
 	from->ticks -= entry->ticks;
 	from->self_ticks -= entry->self_ticks;
 	add_pair(from->squares, entry->squares, true);
 	add_pair(from->self_squares, entry->self_squares, true);
+	for (uint32_t i = 0; i < GRAFTRACE_PROFILE_BUCKETS; i++)
+		from->buckets[i] -= entry->buckets[i];
+	/* of 32 bits in the target */
+	for (uint32_t i = GRAFTRACE_PROFILE_SHORT_BUCKETS; i < GRAFTRACE_PROFILE_BUCKETS; i++)
+		from->buckets[i] = (uint32_t)from->buckets[i];
 }
 
-/* What one function of the page has counted since the profiler was switched on. */
-static void read_entry(const struct gt_profile *profile, uint32_t page, uint32_t at,
-		       struct graftrace_profile_entry *entry)
+/* What one function of the page has counted since the profiler was switched on. False: it was never called. */
+static bool read_entry(const struct gt_profile *profile, uint32_t page, uint32_t at,
+		       struct gt_profile_counts *entry)
 {
-	load_entry(&gt_arena_profile_page(profile->arena, page)[at], entry);
+	const struct graftrace_profile_entry *from =
+		&gt_arena_profile_page(profile->arena, page)[at];
+
+	if (__atomic_load_n(&from->hits, __ATOMIC_RELAXED) == 0)
+		return false;
+	load_entry(from, entry);
 	if (profile->before != NULL && profile->before[page] != NULL)
 		take_off(entry, &profile->before[page][at]);
+	return true;
 }
 
 int gt_profile_reset(struct gt_profile *profile)
@@ -141,8 +151,8 @@ int gt_profile_reset(struct gt_profile *profile)
 	uint32_t used = used_pages(profile), page, i;
 	struct owner owner;
 
-	forget(&profile->dead, profile->dead_count);
-	profile->dead_count = 0;
+	forget(&profile->dead.pages, profile->dead.count);
+	profile->dead.count = 0;
 	profile->out_of_memory = false;
 	if (profile->before == NULL && used)
 		profile->before =
@@ -163,38 +173,45 @@ int gt_profile_reset(struct gt_profile *profile)
 	return 0;
 }
 
-static struct graftrace_profile_entry *dead_page(struct gt_profile *profile, uint32_t first)
+/* The page of a table that has function `first`, made if there is none; NULL: no memory. */
+static struct gt_profile_counts *page_of(const struct gt_catalog *catalog,
+					 struct gt_profile_pages *table, uint32_t first)
 {
 	uint32_t at = first / FUNCTIONS;
 
-	if (at >= profile->dead_count) {
-		uint32_t count = profile->catalog->next_number / FUNCTIONS + 1;
-		struct graftrace_profile_entry **grown =
-			realloc(profile->dead, count * sizeof(*grown));
+	if (at >= table->count) {
+		uint32_t count = catalog->next_number / FUNCTIONS + 1;
+		struct gt_profile_counts **grown = realloc(table->pages, count * sizeof(*grown));
 
 		if (grown == NULL)
 			return NULL;
-		memset(grown + profile->dead_count, 0,
-		       (count - profile->dead_count) * sizeof(*grown));
-		profile->dead = grown;
-		profile->dead_count = count;
+		memset(grown + table->count, 0, (count - table->count) * sizeof(*grown));
+		table->pages = grown;
+		table->count = count;
 	}
-	if (profile->dead[at] == NULL)
-		profile->dead[at] = calloc(FUNCTIONS, sizeof(**profile->dead));
-	return profile->dead[at];
+	if (table->pages[at] == NULL)
+		table->pages[at] = calloc(FUNCTIONS, sizeof(**table->pages));
+	return table->pages[at];
+}
+
+/* Adds what a page of the arena has to one of a table. False: no memory. */
+static bool add_page(const struct gt_profile *profile, struct gt_profile_pages *table,
+		     uint32_t page, uint32_t first)
+{
+	struct gt_profile_counts *to = page_of(profile->catalog, table, first), entry;
+
+	for (uint32_t i = 0; to != NULL && i < FUNCTIONS; i++) {
+		if (read_entry(profile, page, i, &entry))
+			add_entry(&to[i], &entry);
+	}
+	return to != NULL;
 }
 
 static void take_page(struct gt_profile *profile, uint32_t page, uint32_t first)
 {
-	struct graftrace_profile_entry *to = dead_page(profile, first), entry;
-
-	if (to == NULL) {
+	if (!add_page(profile, &profile->dead, page, first)) {
 		profile->out_of_memory = true;
 		return; /* it stays where it is, and is counted from there */
-	}
-	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		read_entry(profile, page, i, &entry);
-		add_entry(&to[i], &entry);
 	}
 	if (profile->before != NULL) {
 		free(profile->before[page]);
@@ -214,28 +231,6 @@ void gt_profile_collect(struct gt_profile *profile)
 	for (page = 0; page < used; page++)
 		if (find_owner(profile, page, &owner) && owner.dead)
 			take_page(profile, page, owner.first);
-}
-
-/* A growing array of sums, one a number, made one a function at the end. */
-struct sums {
-	struct gt_profile_sum *sums;
-	uint32_t count, room;
-};
-
-static int add_sum(struct sums *sums, uint32_t function,
-		   const struct graftrace_profile_entry *entry)
-{
-	if (sums->count == sums->room) {
-		uint32_t room = sums->room ? sums->room * 2 : 1024;
-		struct gt_profile_sum *grown = realloc(sums->sums, room * sizeof(*grown));
-
-		if (grown == NULL)
-			return GT_ENOMEM;
-		sums->sums = grown;
-		sums->room = room;
-	}
-	sums->sums[sums->count++] = (struct gt_profile_sum){ function, *entry };
-	return 0;
 }
 
 static int by_function(const void *left, const void *right)
@@ -278,38 +273,59 @@ void gt_profile_merge(const struct gt_catalog *catalog, struct gt_profile_sum *s
 	*count = kept;
 }
 
-int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_sum **out,
+/* All that a table has, as an array. GT_ENOMEM. */
+static int list(const struct gt_profile_pages *table, struct gt_profile_sum **out, uint32_t *count)
+{
+	uint32_t called = 0;
+
+	for (uint32_t page = 0; page < table->count; page++)
+		for (uint32_t i = 0; table->pages[page] != NULL && i < FUNCTIONS; i++)
+			called += table->pages[page][i].hits != 0;
+	struct gt_profile_sum *sums = calloc(called + 1u, sizeof(*sums));
+	if (sums == NULL)
+		return GT_ENOMEM;
+	*count = 0;
+	for (uint32_t page = 0; page < table->count; page++)
+		for (uint32_t i = 0; table->pages[page] != NULL && i < FUNCTIONS; i++)
+			if (table->pages[page][i].hits != 0)
+				sums[(*count)++] = (struct gt_profile_sum){ page * FUNCTIONS + i,
+									    table->pages[page][i] };
+	*out = sums;
+	return 0;
+}
+
+int gt_profile_read(struct gt_profile *profile, uint32_t tid, struct gt_profile_sum **sums,
 		    uint32_t *count)
 {
-	uint32_t used = used_pages(profile), page, i;
-	struct sums sums = { 0 };
+	const struct gt_profile_pages *dead = &profile->dead;
+	const uint32_t used = used_pages(profile);
+	struct gt_profile_pages table = { NULL, 0 };
 	struct owner owner;
 	int error = 0;
 
 	gt_drain_find_writers(profile->drain);
-	for (page = 0; page < used && !error; page++) {
+	for (uint32_t page = 0; page < used && !error; page++) {
 		if (!find_owner(profile, page, &owner) ||
 		    (tid && (owner.writer == NULL || owner.writer->writer.tid != tid)))
 			continue;
-		for (i = 0; i < FUNCTIONS && !error; i++) {
-			struct graftrace_profile_entry entry;
+		if (!add_page(profile, &table, page, owner.first))
+			error = GT_ENOMEM;
+	}
+	for (uint32_t page = 0; !tid && page < dead->count && !error; page++) {
+		struct gt_profile_counts *to =
+			dead->pages[page] != NULL
+				? page_of(profile->catalog, &table, page * FUNCTIONS)
+				: NULL;
 
-			read_entry(profile, page, i, &entry);
-			if (entry.hits)
-				error = add_sum(&sums, owner.first + i, &entry);
-		}
+		for (uint32_t i = 0; to != NULL && i < FUNCTIONS; i++)
+			add_entry(&to[i], &dead->pages[page][i]);
+		if (dead->pages[page] != NULL && to == NULL)
+			error = GT_ENOMEM;
 	}
-	for (page = 0; !tid && page < profile->dead_count && !error; page++)
-		for (i = 0; profile->dead[page] != NULL && i < FUNCTIONS && !error; i++)
-			if (profile->dead[page][i].hits)
-				error = add_sum(&sums, page * FUNCTIONS + i,
-						&profile->dead[page][i]);
-	if (error) {
-		free(sums.sums);
-		return error;
-	}
-	gt_profile_merge(profile->catalog, sums.sums, &sums.count);
-	*out = sums.sums;
-	*count = sums.count;
-	return 0;
+	if (!error)
+		error = list(&table, sums, count);
+	forget(&table.pages, table.count);
+	if (!error)
+		gt_profile_merge(profile->catalog, *sums, count);
+	return error;
 }

@@ -16,15 +16,26 @@
 #include "attach/agent/catalog.h"
 #include "attach/ring/drain.h"
 
+/* What was counted of a function: as struct graftrace_profile_entry, with all of the histogram. */
+struct gt_profile_counts {
+	uint64_t hits, ticks, self_ticks;
+	uint64_t squares[2], self_squares[2]; /* low, high half */
+	uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS];
+};
+
+/* By the first function's number / 16; NULL: none of these was called. */
+struct gt_profile_pages {
+	struct gt_profile_counts **pages;
+	uint32_t count;
+};
+
 struct gt_profile {
 	struct gt_arena *arena;
 	struct gt_drain *drain;
 	struct gt_catalog *catalog;
-	/* by the first function's number / 64; NULL: no ended thread called any of these */
-	struct graftrace_profile_entry **dead;
-	uint32_t dead_count;
+	struct gt_profile_pages dead; /* of ended threads */
 	/* by the page's index: what it had when the profiler was switched on; NULL: zeroes */
-	struct graftrace_profile_entry **before;
+	struct gt_profile_counts **before;
 	bool out_of_memory; /* counts of ended threads were lost: reported once, in rows */
 };
 
@@ -43,7 +54,7 @@ void gt_profile_collect(struct gt_profile *profile);
 /* One function. Times in ticks. */
 struct gt_profile_sum {
 	uint32_t function; /* its number in one process; other processes may have others */
-	struct graftrace_profile_entry entry;
+	struct gt_profile_counts entry;
 };
 
 /*

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "core/trace/probe.h"
+#include "core/trace/durations.h"
 #include "core/trace/event_filter.h"
 #include "core/trace/settings.h"
 #include "core/trace/target.h"
@@ -416,6 +417,7 @@ struct gt_profile_row {
 	uint64_t time_ns;  /* of those that have ended */
 	uint64_t self_ns;  /* … without their callees' */
 	uint64_t variance; /* of the time of a call, in ns² / 1000: s^2 as Linux has it */
+	uint64_t buckets[GT_DURATIONS]; /* how many of those that have ended took how long */
 };
 
 /* The longest time first, for qsort. */
@@ -440,6 +442,9 @@ void gt_session_set_profile_awake(struct gt_session *session, bool awake);
  * is there also if *count is 0. GT_ENOMEM: *rows is NULL. From any thread, also after the end. */
 int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		       struct gt_profile_row **rows, uint32_t *count);
+
+/* Where the buckets of its rows begin. From any thread. */
+void gt_session_profile_starts(struct gt_session *session, uint64_t starts_ns[GT_DURATIONS]);
 
 /* Empties the ring (echo > trace); in drain mode there is nothing to empty. From any thread. Always 0. */
 int gt_session_clear(struct gt_session *session);

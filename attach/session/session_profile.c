@@ -92,6 +92,13 @@ static uint64_t variance(const struct gt_session *session, uint64_t hits, uint64
 	return value <= 0 ? 0 : value >= 1e18L ? 1000000000000000000ull : (uint64_t)value;
 }
 
+void gt_session_profile_starts(struct gt_session *session, uint64_t starts_ns[GT_DURATIONS])
+{
+	pthread_mutex_lock(&session->lock);
+	gt_durations_starts(&session->live.target.clock, starts_ns);
+	pthread_mutex_unlock(&session->lock);
+}
+
 /* All arenas' sums, each function once. */
 static int read_sums(struct gt_session *session, uint32_t tid, struct gt_profile_sum **sums,
 		     uint32_t *count)
@@ -134,7 +141,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 	if (!error && rows == NULL)
 		error = GT_ENOMEM;
 	for (uint32_t i = 0; !error && i < n; i++) {
-		const struct graftrace_profile_entry *entry = &sums[i].entry;
+		const struct gt_profile_counts *entry = &sums[i].entry;
 		uint64_t ticks = self ? entry->self_ticks : entry->ticks;
 		struct gt_profile_row *row = &rows[*count];
 
@@ -150,6 +157,7 @@ int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		row->self_ns = to_ns(session, entry->self_ticks);
 		row->variance = variance(session, entry->hits, ticks,
 					 self ? entry->self_squares : entry->squares);
+		memcpy(row->buckets, entry->buckets, sizeof(row->buckets));
 		++*count;
 	}
 	pthread_mutex_unlock(&session->lock);

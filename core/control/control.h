@@ -48,6 +48,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <graftrace/error.h>
+#include "core/trace/durations.h"
 #include "core/trace/event_filter.h"
 #include "core/trace/probe.h"
 #include "core/trace/target.h"
@@ -217,6 +218,8 @@ struct gt_control_profile_row {
 	uint64_t hits;
 	uint64_t time_ns;  /* graph-time: with what was called; else alone */
 	uint64_t variance; /* of a call's time, in ns² / 1000 */
+	/* How many calls took how long, with what was called; valid until the next one is read. */
+	struct gt_durations durations;
 };
 
 /* An event with fields. Its strings live as long as the target. */

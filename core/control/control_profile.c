@@ -2,7 +2,8 @@
 /*
  * The function profiler: function_profile_enabled, and its tables in trace_stat/. A program's
  * threads are not its CPUs: function0 has all of them, per_thread/TID/trace_stat one. Behaviour and
- * text: kernel/trace/ftrace.c (ftrace_profile_write, function_stat_show).
+ * text: kernel/trace/ftrace.c (ftrace_profile_write, function_stat_show). Beside each of Linux's tables
+ * there is one of histograms, as bpftrace prints them.
  */
 #include "core/control/control_row.h"
 #include "core/control/control_table.h"
@@ -118,6 +119,53 @@ static int64_t read_table(struct gt_control_handle *handle, char *buffer, size_t
 	return (int64_t)given;
 }
 
+/* A function's line of calls, one for each bucket from its first to its last that has some, and between
+ * functions an empty one. */
+#define HIST_LINES (GT_DURATIONS + 1)
+
+static void append_hist_line(struct gt_control_handle *handle,
+			     const struct gt_control_profile_row *row, uint32_t line)
+{
+	uint32_t first, last;
+
+	handle->text_bytes = 0;
+	handle->text[0] = '\0';
+	if (line == 0) {
+		append(handle, "%s", handle->line != 0 ? "\n" : "");
+		for (const char *c = row->name; *c != '\0' && handle->text_bytes < 1024; c++)
+			append(handle, "%c", (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
+		append(handle, ": ");
+		handle->text_bytes += gt_durations_head(&row->durations, row->hits,
+							handle->text + handle->text_bytes,
+							sizeof(handle->text) - handle->text_bytes);
+		append(handle, "\n");
+	} else if (gt_durations_range(&row->durations, &first, &last) && line - 1 >= first &&
+		   line - 1 <= last) {
+		handle->text_bytes = gt_durations_line(&row->durations, line - 1, 0, handle->text,
+						       sizeof(handle->text));
+		append(handle, "\n");
+	}
+}
+
+static int64_t read_hists(struct gt_control_handle *handle, char *buffer, size_t bytes,
+			  struct gt_message *message)
+{
+	struct gt_control_target *target = handle->target;
+	struct gt_control_profile_row row;
+	size_t given = 0;
+
+	(void)message;
+	while (given < bytes && target->ops->profile_read(target, handle->opened,
+							  handle->line / HIST_LINES, &row) == 0) {
+		append_hist_line(handle, &row, (uint32_t)(handle->line % HIST_LINES));
+		const struct gt_row_line line = { { handle->text } };
+
+		if (!gt_row_give_line(handle, &line, buffer, bytes, &given))
+			break;
+	}
+	return (int64_t)given;
+}
+
 static int close_table(struct gt_control_handle *handle, struct gt_message *message)
 {
 	(void)message;
@@ -151,6 +199,10 @@ static const struct gt_control_file files[] = {
 	    "the function profiler's table: hits, time, average, variance; 0: all threads",
 	    GT_CONTROL_LIVE, .flags = GT_CONTROL_TOP, .numbers = &tables, .exists = can_profile,
 	    .argument = GT_SCOPE_CPU, .open = open_table, .read = read_table, .close = close_table),
+	ROW("trace_stat/function_hist#",
+	    "the same functions: how many calls took how long, by powers of two",
+	    GT_CONTROL_LIVE, .flags = GT_CONTROL_TOP, .numbers = &tables, .exists = can_profile,
+	    .argument = GT_SCOPE_CPU, .open = open_table, .read = read_hists, .close = close_table),
 	ROW("per_thread/#/trace_stat", "the same of one thread that lives", GT_CONTROL_PROGRAM,
 	    .flags = GT_CONTROL_TOP, .numbers = &gt_row_threads, .exists = can_profile,
 	    .argument = GT_SCOPE_THREAD, .open = open_table, .read = read_table,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The function profiler of a kernel: a table a CPU, of pages of 64 functions, made when it is first
+ * The function profiler of a kernel: a table a CPU, of pages of 16 functions, made when it is first
  * switched on and kept. Any thread; the machine's lock is held while it is switched.
  */
 #include <graftrace/profile.h>
@@ -18,6 +18,9 @@ struct row {
 
 struct table {
 	uint32_t count, room;
+	uint32_t cpu;
+	/* of the row that was read last, as they are by then */
+	uint64_t buckets[GT_DURATIONS], starts_ns[GT_DURATIONS];
 	struct row *pieces[];
 };
 
@@ -207,6 +210,8 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 	struct table *table = make_table(&control->memory, called);
 	if (table == NULL)
 		return gt_arena_no_memory(message);
+	table->cpu = scope->number;
+	gt_durations_starts(clock, table->starts_ns);
 	for (uint32_t i = 1; i <= control->function_count && table->count < called; i++) {
 		const struct graftrace_profile_entry *entry = entry_of(control, scope->number, i);
 		struct gt_function function;
@@ -230,11 +235,17 @@ int gt_arena_profile_open(struct gt_control_target *target, const struct gt_cont
 int gt_arena_profile_read(struct gt_control_target *target, void *opened, uint64_t index,
 			  struct gt_control_profile_row *row)
 {
-	const struct table *table = opened;
-	(void)target;
+	struct table *table = opened;
 	if (index >= table->count)
 		return GT_ENOENT;
-	*row = row_at(table, (uint32_t)index)->row;
+	const struct row *kept = row_at(table, (uint32_t)index);
+	const struct graftrace_profile_entry *entry =
+		entry_of(gt_arena_self(target), table->cpu, kept->function);
+	*row = kept->row;
+	__builtin_memset(table->buckets, 0, sizeof(table->buckets));
+	if (entry != NULL) /* else it was switched on anew meanwhile */
+		graftrace_profile_histogram(entry, table->buckets);
+	row->durations = (struct gt_durations){ table->buckets, table->starts_ns };
 	return 0;
 }
 

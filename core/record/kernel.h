@@ -156,7 +156,7 @@ void gt_kernel_set_func_stack(bool on);
  * context. To make a change take effect at once, stop all CPUs by an interrupt, as gt_sites_apply does.
  */
 
-/* The function profiler. `table` has `pages` addresses, one for each 64 functions, of zeroed pages that
+/* The function profiler. `table` has `pages` addresses, one for each 16 functions, of zeroed pages that
  * are never freed. Give each CPU that has started its table before the profiler is first switched on. */
 void gt_kernel_profile_table(uint32_t cpu, struct graftrace_profile_entry **table, uint32_t pages);
 void gt_kernel_set_profile(bool on);

@@ -152,14 +152,20 @@
 #define GT_MIRROR_TURN	      0x8000
 #define GT_KERNEL_MIRROR_SKEW 0x20000
 
-/* struct graftrace_profile_entry, and how a function's number finds its own: 64 to a page */
+/* struct graftrace_profile_entry, and how a function's number finds its own: 16 to a page */
 #define GT_PROFILE_HITS		0
 #define GT_PROFILE_TICKS	8
 #define GT_PROFILE_SELF		16
 #define GT_PROFILE_SQUARES	24 /* two words */
 #define GT_PROFILE_SELF_SQUARES 40 /* two words */
-#define GT_PROFILE_BYTES	64
-#define GT_PROFILE_SHIFT	6
+#define GT_PROFILE_LAST		56
+#define GT_PROFILE_BUCKETS	64  /* of 64 bits, by the duration's highest bit */
+#define GT_PROFILE_LONG_BUCKETS 224 /* … of 32 */
+#define GT_PROFILE_BYTES_SHIFT	8
+#define GT_PROFILE_SHIFT	4
+#define GT_PROFILE_LEAST	5
+#define GT_PROFILE_LONG		25
+#define GT_PROFILE_MOST		32
 
 /* struct graftrace_region */
 #define GT_REGION_BIAS	     0

@@ -4,7 +4,7 @@
  * the counting for calls that leave the straight line. Runs with signals masked. Never blocks; what
  * has no room is counted as lost.
  *
- * A thread's directory says where its pages are: private memory, an element for 64 functions, made
+ * A thread's directory says where its pages are: private memory, an element for 16 functions, made
  * at the first call, large enough for all numbers that are likely, and touched only where it is
  * used.
  */
@@ -16,8 +16,8 @@
 #define ACQUIRE __ATOMIC_ACQUIRE
 #define RELEASE __ATOMIC_RELEASE
 
-/* For 4 million functions: 512 KiB of addresses, 4 KiB of memory for each 32,768 of them. */
-#define DIRECTORY_PAGES (1u << 16)
+/* For 4 million functions: 2 MiB of addresses, 4 KiB of memory for each 8192 of them. */
+#define DIRECTORY_PAGES (1u << 18)
 
 /* Index of a page nobody has, or -1. The stack's tag guards against a page that was popped, used
  * and pushed again meanwhile, as with sub-buffers (stream.c). */
@@ -120,6 +120,19 @@ static void add_square(uint64_t *sum, uint64_t value)
 	sum[1] = (uint64_t)(total >> 64);
 }
 
+/* The call that ended before comes into its bucket: see struct graftrace_profile_entry. */
+static void count_duration(struct graftrace_profile_entry *entry, uint64_t ticks)
+{
+	const uint64_t last =
+		__atomic_exchange_n(&entry->last, ticks | 1ull << GRAFTRACE_PROFILE_LEAST, RELAXED);
+	const uint32_t bucket = graftrace_profile_bucket(last);
+
+	if (bucket < GRAFTRACE_PROFILE_SHORT_BUCKETS)
+		entry->buckets[bucket]++;
+	else
+		entry->long_buckets[bucket - GRAFTRACE_PROFILE_SHORT_BUCKETS]++;
+}
+
 void gt_profile_leave(struct gt_thread *thread, struct gt_frame *frame)
 {
 	if (!(gt_frame_flags(frame) & GT_FRAME_PROFILE) || !gt_profile_is_on(thread))
@@ -136,6 +149,7 @@ void gt_profile_leave(struct gt_thread *thread, struct gt_frame *frame)
 		return;
 	entry->ticks += ticks;
 	entry->self_ticks += self;
+	count_duration(entry, ticks);
 	add_square(entry->squares, ticks);
 	add_square(entry->self_squares, self);
 }

@@ -178,7 +178,7 @@ struct gt_thread {
 	struct graftrace_stream *stream;
 	struct gt_thread *self;
 	struct graftrace_profile_entry *
-		*profile;	/* its pages by function number >> 6; NULL: none */
+		*profile;	/* its pages by function number >> 4; NULL: none */
 	uint64_t profile_pages; /* elements of `profile`; 0 = none yet */
 	struct gt_context *context;
 	struct gt_context *base; /* the thread's own stack */
@@ -327,6 +327,15 @@ GT_ASSERT_AT(struct graftrace_profile_entry, ticks, GT_PROFILE_TICKS);
 GT_ASSERT_AT(struct graftrace_profile_entry, self_ticks, GT_PROFILE_SELF);
 GT_ASSERT_AT(struct graftrace_profile_entry, squares, GT_PROFILE_SQUARES);
 GT_ASSERT_AT(struct graftrace_profile_entry, self_squares, GT_PROFILE_SELF_SQUARES);
+GT_ASSERT_AT(struct graftrace_profile_entry, last, GT_PROFILE_LAST);
+GT_ASSERT_AT(struct graftrace_profile_entry, buckets, GT_PROFILE_BUCKETS);
+GT_ASSERT_AT(struct graftrace_profile_entry, long_buckets, GT_PROFILE_LONG_BUCKETS);
+_Static_assert(sizeof(struct graftrace_profile_entry) == 1 << GT_PROFILE_BYTES_SHIFT,
+	       "layout.h has the entry's size");
+_Static_assert(GT_PROFILE_LEAST == GRAFTRACE_PROFILE_LEAST &&
+		       GT_PROFILE_LONG == GRAFTRACE_PROFILE_LONG &&
+		       GT_PROFILE_MOST == GRAFTRACE_PROFILE_MOST,
+	       "layout.h has the buckets' bounds");
 _Static_assert((1ull << GT_MIRROR_BIT | GT_MIRROR_TURN) == GRAFTRACE_MIRROR,
 	       "the host looks where the straight lines write");
 _Static_assert(1 << GT_PROFILE_SHIFT == GRAFTRACE_PROFILE_FUNCTIONS,

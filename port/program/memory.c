@@ -66,10 +66,13 @@ static void *map_raw(size_t bytes)
 /* Most of a piece that large is never touched. */
 #define VAST_BYTES (1024 * 1024ul)
 
-/* Without access, mlockall cannot populate the mapping, and what has no pages is not missed. */
+/* Without access, mlockall cannot populate the mapping, and what has no pages is not missed. As MAP_STACK
+ * it gets no huge pages where Linux would align it to them, which has both since 6.7. */
 static void *map_unlocked(size_t bytes)
 {
-	long address = gt_syscall6(SYS_MMAP, 0, (long)bytes, 0, 0x02 | 0x20 | 0x4000, -1, 0);
+	/* PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK */
+	long address =
+		gt_syscall6(SYS_MMAP, 0, (long)bytes, 0, 0x02 | 0x20 | 0x4000 | 0x20000, -1, 0);
 	if (gt_syscall_failed(address))
 		return NULL;
 	gt_locked_give_free((void *)address, bytes);

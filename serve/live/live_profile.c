@@ -10,6 +10,7 @@
 struct table {
 	struct gt_profile_row *rows;
 	uint32_t count;
+	uint64_t starts_ns[GT_DURATIONS];
 };
 
 int gt_live_profile_open(struct gt_control_target *target, const struct gt_control_scope *scope,
@@ -43,6 +44,7 @@ int gt_live_profile_open(struct gt_control_target *target, const struct gt_contr
 			table->rows[kept++] = table->rows[i];
 	}
 	table->count = kept;
+	gt_session_profile_starts(live->session, table->starts_ns);
 	*opened = table;
 	return 0;
 }
@@ -60,6 +62,7 @@ int gt_live_profile_read(struct gt_control_target *target, void *opened, uint64_
 		.hits = table->rows[index].hits,
 		.time_ns = table->rows[index].time_ns,
 		.variance = table->rows[index].variance,
+		.durations = { table->rows[index].buckets, table->starts_ns },
 	};
 	return 0;
 }

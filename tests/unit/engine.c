@@ -118,16 +118,23 @@ void engine_set_profile(bool on)
 	tell_blocks();
 }
 
+/* The function's entry in the index-th page, or NULL. */
+static const struct graftrace_profile_entry *profile_entry(uint32_t index, uint32_t function)
+{
+	const struct graftrace_profile_state *state = &graftrace_arena_profile_states(arena)[index];
+
+	if (state->generation == 0 || state->first != function / GRAFTRACE_PROFILE_FUNCTIONS)
+		return NULL;
+	return &graftrace_arena_profile_page(arena, index)[function % GRAFTRACE_PROFILE_FUNCTIONS];
+}
+
 struct graftrace_profile_entry engine_profile(uint32_t function)
 {
-	struct graftrace_profile_state *states = graftrace_arena_profile_states(arena);
 	struct graftrace_profile_entry sum = { 0 };
 	for (uint32_t i = 0; i < arena->profile_next; i++) {
-		if (states[i].generation == 0 ||
-		    states[i].first != function / GRAFTRACE_PROFILE_FUNCTIONS)
+		const struct graftrace_profile_entry *entry = profile_entry(i, function);
+		if (entry == NULL)
 			continue;
-		const struct graftrace_profile_entry *entry = &graftrace_arena_profile_page(
-			arena, i)[function % GRAFTRACE_PROFILE_FUNCTIONS];
 		sum.hits += entry->hits;
 		sum.ticks += entry->ticks;
 		sum.self_ticks += entry->self_ticks;
@@ -137,6 +144,19 @@ struct graftrace_profile_entry engine_profile(uint32_t function)
 		sum.self_squares[1] += entry->self_squares[1];
 	}
 	return sum;
+}
+
+void engine_histogram(uint32_t function, uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS])
+{
+	for (uint32_t i = 0; i < arena->profile_next; i++) {
+		const struct graftrace_profile_entry *entry = profile_entry(i, function);
+		uint64_t more[GRAFTRACE_PROFILE_BUCKETS];
+		if (entry == NULL)
+			continue;
+		graftrace_profile_histogram(entry, more);
+		for (uint32_t k = 0; k < GRAFTRACE_PROFILE_BUCKETS; k++)
+			buckets[k] += more[k];
+	}
 }
 
 /* As the host side does it: settings first, then every block is told to read them. */

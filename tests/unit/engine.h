@@ -53,6 +53,8 @@ void engine_set_tracer(enum graftrace_tracer tracer, uint64_t threshold_ticks);
 /* The function profiler, while the engine runs; and what all threads have counted. */
 void engine_set_profile(bool on);
 struct graftrace_profile_entry engine_profile(uint32_t function);
+/* Adds how many of its calls took how long. */
+void engine_histogram(uint32_t function, uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS]);
 /* tracing_on, as the host side sets it. */
 void engine_set_on(bool on);
 

@@ -225,6 +225,13 @@ bool gt_session_profiles(const struct gt_session *of)
 	return of->profiles;
 }
 
+/* A tick is a nanosecond. */
+void gt_session_profile_starts(struct gt_session *of, uint64_t starts_ns[GT_DURATIONS])
+{
+	(void)of;
+	gt_durations_starts(&(struct gt_clock){ .mult = 1 }, starts_ns);
+}
+
 /* alpha called beta; thread 7 only beta. */
 int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt_profile_row **rows,
 		       uint32_t *count)
@@ -241,6 +248,7 @@ int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt
 			.time_ns = self ? 1200 : 12345678901ull,
 			.self_ns = 1200,
 			.variance = 7,
+			.buckets = { [27] = 2 },
 		};
 	(*rows)[(*count)++] = (struct gt_profile_row){
 		.named = { .name = "beta", .object = "/bin/prog" },
@@ -249,6 +257,7 @@ int gt_session_profile(struct gt_session *of, uint32_t tid, bool self, struct gt
 		.time_ns = 99000,
 		.self_ns = 99000,
 		.variance = 1234567,
+		.buckets = { [9] = 1, [11] = 1 },
 	};
 	return 0;
 }

@@ -63,6 +63,7 @@ static void (*act)(void);
 static bool is_alone;	  /* no interrupt comes but that one */
 static bool is_other_cpu; /* nor that: another CPU acts */
 static bool is_exception; /* it is one on the stack that runs, which is no context of its own */
+static bool calls_inner;  /* it calls what runs, too */
 
 /* ---- the port ---- */
 
@@ -264,6 +265,8 @@ static void on_trap(int signal, siginfo_t *info, void *data)
 	if (closing == 1)
 		gt_kernel_close(&block);
 	interrupted();
+	if (calls_inner)
+		inner(0);
 	if (closing == 2)
 		gt_kernel_close(&block);
 	if (acts)
@@ -657,6 +660,40 @@ static void a_setting_may_change_at_each_instruction(void **state)
 	check_records();
 }
 
+static uint64_t count_of(const struct graftrace_profile_entry *profile, void *function)
+{
+	const struct graftrace_profile_entry *entry = &profile[number_of(function)];
+	uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS], sum = 0;
+	graftrace_profile_histogram(entry, buckets);
+	for (uint32_t i = 0; i < GRAFTRACE_PROFILE_BUCKETS; i++)
+		sum += buckets[i];
+	assert_int_equal(sum, entry->hits);
+	return sum;
+}
+
+static void a_profile_has_each_call_of_interrupts_at_each_instruction(void **state)
+{
+	static struct graftrace_profile_entry profile[GRAFTRACE_PROFILE_FUNCTIONS];
+	static struct graftrace_profile_entry *profile_pages[] = { profile };
+	(void)state;
+	gt_kernel_profile_table(0, profile_pages, 1);
+	calls_inner = true;
+	acts_at = 0;
+	for (enum setting setting = PROFILE; setting <= PROFILE_GRAPH; setting++) {
+		memset(profile, 0, sizeof(profile));
+		set(setting);
+		const uint32_t before = interrupts, called = inners;
+		run_on(&thread_context, run_around, 22);
+		assert_true(interrupts - before > 100);
+		assert_int_equal(count_of(profile, (void *)interrupted), interrupts - before);
+		assert_int_equal(count_of(profile, (void *)inner), inners - called);
+		assert_int_equal(count_of(profile, (void *)around), 1);
+	}
+	calls_inner = false;
+	set(GRAPH);
+	check_records();
+}
+
 /* When it returns, no frame above its own has flags or is of another epoch. */
 TRACED static unsigned opened(unsigned number)
 {
@@ -982,6 +1019,7 @@ int main(void)
 		cmocka_unit_test(a_recorded_call_takes_54_instructions_behind_its_jump),
 		cmocka_unit_test(calls_that_have_no_frame_are_lost_and_the_others_return),
 		cmocka_unit_test(a_setting_may_change_at_each_instruction),
+		cmocka_unit_test(a_profile_has_each_call_of_interrupts_at_each_instruction),
 		cmocka_unit_test(what_is_above_the_gate_is_known_behind_each_instruction),
 		cmocka_unit_test(a_sub_buffer_may_end_at_each_instruction),
 		cmocka_unit_test(a_setting_may_be_interrupted_at_each_instruction),

@@ -668,6 +668,24 @@ static void the_profilers_table_reads_as_linuxs(void **state)
 	}
 	assert_int_equal(bytes, strlen(text));
 	gt_control_close(&handle, &message);
+	assert_string_equal(
+		get("trace_stat/function_hist0"),
+		"a_name_that_is_longer_than_the_column_it_stands_in: 3 calls, 1 not timed, "
+		"p50 above 4.29 s, p90 above 4.29 s, p99 above 4.29 s\n"
+		"[4.29 s, ...)               2 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n"
+		"\n"
+		"beta: 2 calls, p50 about 32.7 us, p90 about 131 us, p99 about 131 us\n"
+		"[16.3 us, 32.7 us)          1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n"
+		"[32.7 us, 65.5 us)          0 |                                        |\n"
+		"[65.5 us, 131 us)           1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n");
+	bytes = 0;
+	assert_int_equal(open_file(&handle, "trace_stat/function_hist0"), 0);
+	while ((got = gt_control_read(&handle, small, 7, &message)) > 0) {
+		assert_memory_equal(small, text + bytes, (size_t)got);
+		bytes += (size_t)got;
+	}
+	assert_int_equal(bytes, strlen(text));
+	gt_control_close(&handle, &message);
 	assert_int_equal(put("options/graph-time", "0"), 0);
 	assert_non_null(strstr(get("trace_stat/function0"), "  3    1.200 us        0.400 us "));
 	assert_int_equal(put("tracing_thresh", "10"), 0);

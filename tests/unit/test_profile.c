@@ -11,7 +11,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
+#include "core/record/layout.h"
 #include "tests/unit/engine.h"
 #include "tests/unit/engine_child.h"
 
@@ -65,11 +68,33 @@ static void start(const struct engine_options *options)
 	number_c = engine_patch((void *)c, ENGINE_ORDINARY);
 }
 
+static uint64_t sum_of(const uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS])
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < GRAFTRACE_PROFILE_BUCKETS; i++)
+		sum += buckets[i];
+	return sum;
+}
+
+static void histogram(uint32_t number, uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS])
+{
+	memset(buckets, 0, GRAFTRACE_PROFILE_BUCKETS * sizeof(*buckets));
+	engine_histogram(number, buckets);
+}
+
+/* All calls have ended: each of them is in a bucket. */
 static void check_hits(void)
 {
-	CHECK_EQUAL(engine_profile(number_a).hits, counts[0]);
-	CHECK_EQUAL(engine_profile(number_b).hits, counts[1]);
-	CHECK_EQUAL(engine_profile(number_c).hits, counts[2]);
+	const uint32_t numbers[] = { number_a, number_b, number_c };
+
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS];
+
+		histogram(numbers[i], buckets);
+		CHECK_EQUAL(engine_profile(numbers[i]).hits, counts[i]);
+		CHECK_EQUAL(sum_of(buckets), counts[i]);
+	}
 }
 
 static void calls_body(void)
@@ -161,6 +186,174 @@ static void squares_are_those_of_each_call(void **state)
 	in_child(squares_body);
 }
 
+/* ---- how long the calls took, by powers of two ---- */
+
+/* The call that runs has begun so much earlier. */
+static inline __attribute__((always_inline)) void age_frame(uint64_t ticks)
+{
+	uint64_t top, start;
+	uint32_t low, high;
+
+	__asm__ volatile("mov %%gs:%c1, %0" : "=r"(top) : "i"(GT_THREAD_TOP));
+	__asm__ volatile("mov %%gs:%c2(%1), %0"
+			 : "=r"(low)
+			 : "r"(top), "i"(GT_THREAD_SCRAP + GT_FRAME_WORD));
+	__asm__ volatile("mov %%gs:%c2(%1), %0"
+			 : "=r"(high)
+			 : "r"(top), "i"(GT_THREAD_SCRAP + GT_FRAME_HIGH));
+	start = ((uint64_t)high << 32 | low) - ticks;
+	__asm__ volatile("mov %0, %%gs:%c2(%1)" ::"r"((uint32_t)start), "r"(top),
+			 "i"(GT_THREAD_SCRAP + GT_FRAME_WORD)
+			 : "memory");
+	__asm__ volatile("mov %0, %%gs:%c2(%1)" ::"r"((uint32_t)(start >> 32)), "r"(top),
+			 "i"(GT_THREAD_SCRAP + GT_FRAME_HIGH)
+			 : "memory");
+}
+
+TRACED static void lasts(uint64_t ticks)
+{
+	count(&counts[3]);
+	age_frame(ticks);
+}
+
+/* Its return takes the slow half. */
+TRACED static void lasts_slowly(uint64_t ticks)
+{
+	count(&counts[4]);
+	age_frame(ticks);
+}
+
+/* The first bucket ends at 64 ticks, each other one where it has twice that, the last one nowhere. */
+static uint32_t bucket_of(uint64_t ticks)
+{
+	uint32_t bucket = 0;
+
+	for (uint64_t end = 64; ticks >= end && bucket < 27; end *= 2)
+		bucket++;
+	return bucket;
+}
+
+static void check_calls_of(uint32_t number, void (*function)(uint64_t))
+{
+	for (uint32_t i = 0; i < 160; i++) {
+		/* around each power of two, and what a clock that goes back gives */
+		const uint64_t aged =
+			i < 148 ? (1ull << i / 4) + i % 4 * 10 - 15 : 0 - (1ull << (i - 110));
+		uint64_t before[GRAFTRACE_PROFILE_BUCKETS], after[GRAFTRACE_PROFILE_BUCKETS];
+		const uint64_t ticks = engine_profile(number).ticks;
+
+		histogram(number, before);
+		function(aged);
+		histogram(number, after);
+		before[bucket_of(engine_profile(number).ticks - ticks)]++;
+		for (uint32_t k = 0; k < GRAFTRACE_PROFILE_BUCKETS; k++)
+			CHECK_EQUAL(after[k], before[k]);
+		if (i >= 148)
+			CHECK_EQUAL(engine_profile(number).ticks, ticks);
+	}
+	uint64_t all[GRAFTRACE_PROFILE_BUCKETS];
+	histogram(number, all);
+	CHECK_EQUAL(sum_of(all), engine_profile(number).hits);
+	CHECK(all[0] >= 12);
+	CHECK(all[27] > 4 * (36 - 32));
+}
+
+static void buckets_body(void)
+{
+	start(&profile_options);
+	check_calls_of(engine_patch((void *)lasts, ENGINE_ORDINARY), lasts);
+	check_calls_of(engine_patch((void *)lasts_slowly, ENGINE_ROOT), lasts_slowly);
+}
+
+static void each_call_is_in_the_bucket_of_its_ticks(void **state)
+{
+	(void)state;
+	in_child(buckets_body);
+}
+
+static void buckets_beside_body(void)
+{
+	struct engine_options options = profile_options;
+	options.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	options.sub_buffers = 2048;
+	start(&options);
+	check_calls_of(engine_patch((void *)lasts, ENGINE_ORDINARY), lasts);
+	check_calls_of(engine_patch((void *)lasts_slowly, ENGINE_ROOT), lasts_slowly);
+}
+
+static void it_is_the_same_beside_a_tracer(void **state)
+{
+	(void)state;
+	in_child(buckets_beside_body);
+}
+
+/* Of buckets 25 and 26 in turns, whatever the machine does meanwhile; and of the last one. */
+#define HANDLER_TICKS (3ull << (29 + traps % 2))
+#define STEPPED_TICKS (3ull << 32)
+
+static uint32_t traps;
+
+static void on_step(int signal, siginfo_t *info, void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)signal, (void)info;
+	lasts(HANDLER_TICKS);
+	traps++;
+	/* The slow half masks signals, this one too: it is not gone through. */
+	if (*(const uint16_t *)registers[REG_RIP] == 0x050f &&
+	    registers[REG_RAX] == SYS_rt_sigprocmask)
+		registers[REG_EFL] &= ~0x100;
+}
+
+static void steps_with(const struct engine_options *options)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS];
+
+	start(options);
+	const uint32_t number = engine_patch((void *)lasts, ENGINE_ORDINARY);
+	sigaction(SIGTRAP, &action, NULL);
+	lasts(STEPPED_TICKS);
+	for (int i = 0; i < 20; i++) {
+		__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" ::: "memory", "cc");
+		lasts(STEPPED_TICKS);
+		__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" ::: "memory", "cc");
+	}
+	CHECK(traps > 20 * 80);
+	CHECK_EQUAL(engine_profile(number).hits, counts[3]);
+	histogram(number, buckets);
+	CHECK_EQUAL(buckets[25], (traps + 1) / 2);
+	CHECK_EQUAL(buckets[26], traps / 2);
+	CHECK_EQUAL(buckets[27], 21);
+	CHECK_EQUAL(sum_of(buckets), counts[3]);
+}
+
+static void steps_body(void)
+{
+	steps_with(&profile_options);
+}
+
+static void a_handlers_calls_at_each_instruction_are_in_their_buckets(void **state)
+{
+	(void)state;
+	in_child(steps_body);
+}
+
+static void steps_beside_body(void)
+{
+	struct engine_options options = profile_options;
+	options.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH;
+	options.sub_buffer_bytes = 65536;
+	steps_with(&options);
+}
+
+static void and_beside_a_tracer(void **state)
+{
+	(void)state;
+	in_child(steps_beside_body);
+}
+
 /* ---- what leaves the straight line ---- */
 
 static jmp_buf target;
@@ -188,6 +381,9 @@ static void leap_body(void)
 	CHECK_EQUAL(engine_profile(number).hits, counts[3]);
 	/* the left calls' time ends where they were found to have ended */
 	CHECK(engine_profile(number).ticks > 0);
+	uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS];
+	histogram(number, buckets);
+	CHECK_EQUAL(sum_of(buckets), counts[3]);
 }
 
 static void calls_left_by_longjmp_count(void **state)
@@ -245,6 +441,9 @@ static void only_body(void)
 		noise += (unsigned)only(i);
 	CHECK_EQUAL(engine_profile(number).hits, counts[3]);
 	CHECK_EQUAL(engine_profile(number).ticks, 0);
+	uint64_t buckets[GRAFTRACE_PROFILE_BUCKETS];
+	histogram(number, buckets);
+	CHECK_EQUAL(sum_of(buckets), 0);
 }
 
 static void entry_only_functions_have_hits_and_no_time(void **state)
@@ -477,6 +676,10 @@ int main(void)
 		cmocka_unit_test(hits_are_exact_and_times_add_up),
 		cmocka_unit_test(times_are_the_calls_own),
 		cmocka_unit_test(squares_are_those_of_each_call),
+		cmocka_unit_test(each_call_is_in_the_bucket_of_its_ticks),
+		cmocka_unit_test(it_is_the_same_beside_a_tracer),
+		cmocka_unit_test(a_handlers_calls_at_each_instruction_are_in_their_buckets),
+		cmocka_unit_test(and_beside_a_tracer),
 		cmocka_unit_test(calls_left_by_longjmp_count),
 		cmocka_unit_test(tail_calls_count_on_both_sides),
 		cmocka_unit_test(entry_only_functions_have_hits_and_no_time),

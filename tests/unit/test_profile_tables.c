@@ -58,7 +58,7 @@ static uint32_t claim(uint32_t index, uint32_t tid)
 	return stream->generation;
 }
 
-/* A page of functions first … first + 63, as a writer takes it: from the free stack, else a new
+/* A page of functions first … first + 15, as a writer takes it: from the free stack, else a new
  * one. */
 static struct graftrace_profile_entry *take(uint32_t stream, uint32_t generation, uint32_t first)
 {
@@ -88,9 +88,9 @@ static void call(struct graftrace_profile_entry *page, uint32_t function, uint64
 	entry->squares[1] += entry->squares[0] < before;
 }
 
-static struct graftrace_profile_entry sum_of(uint32_t function, uint32_t tid)
+static struct gt_profile_counts sum_of(uint32_t function, uint32_t tid)
 {
-	struct graftrace_profile_entry found = { 0 };
+	struct gt_profile_counts found = { 0 };
 	struct gt_profile_sum *sums;
 	uint32_t count, i;
 
@@ -151,26 +151,26 @@ static void what_the_dead_leave_counts_and_their_pages_come_back(void **state)
 	for (i = 1; i < PAGES; i++) {
 		uint32_t generation = claim(1, 20 + i);
 
-		call(take(1, generation, 64), 100, 3);
+		call(take(1, generation, 64), 75, 3);
 	}
 	gt_drain_find_writers(&drain);
 	for (i = 0; i < drain.writer_count; i++)
 		if (drain.writers[i].writer.tid != 11)
 			gt_drain_end_writer(&drain, i, true);
-	assert_int_equal(sum_of(100, 0).hits, PAGES - 1);
+	assert_int_equal(sum_of(75, 0).hits, PAGES - 1);
 	gt_profile_collect(&profile);
-	assert_int_equal(sum_of(100, 0).hits, PAGES - 1);
-	assert_int_equal(sum_of(100, 0).ticks, 3 * (PAGES - 1));
-	assert_int_equal(sum_of(100, 0).squares[0], 9 * (PAGES - 1));
+	assert_int_equal(sum_of(75, 0).hits, PAGES - 1);
+	assert_int_equal(sum_of(75, 0).ticks, 3 * (PAGES - 1));
+	assert_int_equal(sum_of(75, 0).squares[0], 9 * (PAGES - 1));
 	assert_int_equal(sum_of(1, 11).hits, 1);
 	/* they are taken again before any new one, and are empty */
 	page = take(0, living, 64);
-	call(page, 100, 1);
+	call(page, 75, 1);
 	assert_int_equal(arena.memory->profile_next, PAGES);
-	assert_int_equal(sum_of(100, 0).hits, PAGES);
-	assert_int_equal(sum_of(100, 11).hits, 1);
+	assert_int_equal(sum_of(75, 0).hits, PAGES);
+	assert_int_equal(sum_of(75, 11).hits, 1);
 	assert_int_equal(gt_profile_reset(&profile), 0);
-	assert_int_equal(sum_of(100, 0).hits, 0);
+	assert_int_equal(sum_of(75, 0).hits, 0);
 }
 
 static void a_thread_that_is_not_known_yet_keeps_its_pages(void **state)
@@ -180,19 +180,19 @@ static void a_thread_that_is_not_known_yet_keeps_its_pages(void **state)
 
 	(void)state;
 	for (i = 0; i < PAGES; i++)
-		call(take(1, claim(1, 20 + i), 64), 100, 3);
+		call(take(1, claim(1, 20 + i), 64), 75, 3);
 	gt_drain_find_writers(&drain);
 	for (i = 0; i < drain.writer_count; i++)
 		gt_drain_end_writer(&drain, i, true);
 	page = take(2, claim(2, 11), 64);
-	call(page, 100, 3);
+	call(page, 75, 3);
 	gt_profile_collect(&profile);
-	call(page, 100, 3);
-	assert_int_equal(sum_of(100, 0).hits, PAGES + 2);
-	assert_int_equal(sum_of(100, 11).hits, 2);
+	call(page, 75, 3);
+	assert_int_equal(sum_of(75, 0).hits, PAGES + 2);
+	assert_int_equal(sum_of(75, 11).hits, 2);
 	gt_profile_collect(&profile);
-	call(page, 100, 3);
-	assert_int_equal(sum_of(100, 0).hits, PAGES + 3);
+	call(page, 75, 3);
+	assert_int_equal(sum_of(75, 0).hits, PAGES + 3);
 }
 
 static void what_a_broken_target_writes_adds_nothing(void **state)
