@@ -47,10 +47,11 @@ struct gt_seen_thread {
 	bool past_calls; /* was in no unwinder since no call of the program's is under way */
 	bool throws;	 /* may have been in one then */
 	bool new;	 /* not asked for its time yet */
-	uint64_t ticks;	 /* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
-	bool walked;	 /* its frames were, */
-	bool unwinds;	 /* … and showed an unwinder, or could not be walked, */
-	uint64_t sum;	 /* … with this in registers and stack */
+	uint64_t
+		ticks; /* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
+	bool walked;   /* its frames were, */
+	bool unwinds;  /* … and showed an unwinder, or could not be walked, */
+	uint64_t sum;  /* … with this in registers and stack */
 };
 
 struct gt_addresses {
@@ -103,19 +104,19 @@ struct gt_detach {
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;
-	uint32_t rounds;  /* begun */
-	uint64_t stop_ns; /* how long the last one's stop was */
-	uint32_t walks;	  /* rounds that a walk of V8's was waited for */
+	uint32_t rounds;	/* begun */
+	uint64_t stop_ns;	/* how long the last one's stop was */
+	uint32_t walks;		/* rounds that a walk of V8's was waited for */
 	uint32_t lookup_rounds; /* … that lookups were waited for */
-	bool quiet;	  /* all threads have left: nobody will take a slot any more */
-	bool foreign;	  /* someone else wrote over a patch */
-	bool breakpoint;  /* … int3, over its first byte */
-	bool elsewhere;	  /* a thread was seen on a stack that is not its own: coroutines */
-	bool inside;	  /* someone stands in our code */
-	bool outside;	  /* all threads were seen outside of it in the same round */
-	bool looked;	  /* … after which `places` were looked for */
-	bool clean;	  /* this round's: no thread holds an address of ours, or will */
-	bool runs;	  /* the process has run between two rounds */
+	bool quiet;		/* all threads have left: nobody will take a slot any more */
+	bool foreign;		/* someone else wrote over a patch */
+	bool breakpoint;	/* … int3, over its first byte */
+	bool elsewhere;		/* a thread was seen on a stack that is not its own: coroutines */
+	bool inside;		/* someone stands in our code */
+	bool outside;		/* all threads were seen outside of it in the same round */
+	bool looked;		/* … after which `places` were looked for */
+	bool clean;		/* this round's: no thread holds an address of ours, or will */
+	bool runs;		/* the process has run between two rounds */
 	/* Where contexts that no thread runs may be saved. */
 	struct gt_suspended_places places;
 };
