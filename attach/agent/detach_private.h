@@ -46,6 +46,7 @@ struct gt_seen_thread {
 	bool past_walks; /* stood outside since no call is led to the hook of walks any more */
 	bool new;	 /* not asked for its time yet */
 	uint64_t ticks;	 /* CPU time (clock ticks) when it was first seen to hold one */
+	uint32_t alone;	 /* the round in which it was last seen without a handler's frame */
 	bool walked;	 /* its frames were, */
 	bool unwinds;	 /* … and showed an unwinder, or could not be walked, */
 	uint64_t sum;	 /* … with this in registers and stack */
@@ -175,7 +176,8 @@ bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
  * what its stack holds of ours is left over. It is asked of what looks held, for it may walk the frames. Always false in the
  * first rounds: an unwinder makes short calls itself (a lock); and if the frames cannot be walked. end_frames: frees
  * what only_waits() has made of out->maps; call it before these are freed. */
-size_t gt_detach_contexts(const struct gt_detach *out, const struct user_regs_struct *registers,
+size_t gt_detach_contexts(struct gt_detach *out, pid_t tid,
+			  const struct user_regs_struct *registers,
 			  struct user_regs_struct all[GT_DETACH_CONTEXTS]);
 bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
 			  const struct user_regs_struct *registers);
