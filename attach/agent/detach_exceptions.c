@@ -236,7 +236,7 @@ static int fix_of_thread(struct gt_detach *out, int pagemap, pid_t tid, uint64_t
 
 	if (gt_thread_registers(tid, &registers))
 		return 0;
-	count = gt_detach_contexts(out, &registers, all);
+	count = gt_detach_contexts(out, tid, &registers, all);
 	for (size_t i = 0; !error && i < count; i++)
 		error = fix_of_context(out, pagemap, &all[i], count > 1, last, words, near);
 	return error;

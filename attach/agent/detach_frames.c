@@ -77,14 +77,20 @@ static int add_context(void *data, const struct gt_frame_place *frame)
 	return contexts->count == GT_DETACH_CONTEXTS;
 }
 
-size_t gt_detach_contexts(const struct gt_detach *out, const struct user_regs_struct *registers,
+size_t gt_detach_contexts(struct gt_detach *out, pid_t tid,
+			  const struct user_regs_struct *registers,
 			  struct user_regs_struct all[GT_DETACH_CONTEXTS])
 {
+	struct gt_seen_thread *seen = gt_detach_seen_thread(out, tid);
 	struct contexts contexts = { .out = out, .at = all, .count = 1 };
 
 	all[0] = *registers;
+	if (seen != NULL && seen->alone == out->rounds)
+		return 1;
 	gt_world_thread_frames(out->process, &out->maps, registers, is_code, add_context,
 			       &contexts);
+	if (seen != NULL && contexts.count == 1)
+		seen->alone = out->rounds;
 	return contexts.count;
 }
 
@@ -325,12 +331,12 @@ static void add_to_sum(uint64_t *sum, const uint64_t *words, size_t count)
 
 /* Where the frame of an unwinder can be highest, by the words of all stacks that the thread goes back to: its
  * stack pointer; 0: nowhere. *sum: of all that lies below. */
-static uint64_t highest_unwinder(const struct gt_detach *out,
+static uint64_t highest_unwinder(struct gt_detach *out, pid_t tid,
 				 const struct user_regs_struct *registers, uint64_t *words,
 				 uint64_t *sum)
 {
 	struct user_regs_struct contexts[GT_DETACH_CONTEXTS];
-	const size_t count = gt_detach_contexts(out, registers, contexts);
+	const size_t count = gt_detach_contexts(out, tid, registers, contexts);
 	uint64_t highest = 0, at = 0;
 
 	*sum = 0xcbf29ce484222325ull;
@@ -365,7 +371,7 @@ bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
 		free(words);
 		return false;
 	}
-	highest = highest_unwinder(out, registers, words, &sum);
+	highest = highest_unwinder(out, tid, registers, words, &sum);
 	free(words);
 	if (!highest)
 		return true;

@@ -199,7 +199,7 @@ static enum held context_holds(struct looker *looker, const struct user_regs_str
 static enum held holds(struct looker *looker, pid_t tid, const struct user_regs_struct *registers)
 {
 	struct user_regs_struct all[GT_DETACH_CONTEXTS];
-	const size_t count = gt_detach_contexts(looker->out, registers, all);
+	const size_t count = gt_detach_contexts(looker->out, tid, registers, all);
 	enum held held = HELD_NOTHING;
 
 	for (size_t i = 0; i < count && held != HELD_BY_UNWINDER; i++) {
@@ -290,7 +290,7 @@ static bool may_unwind(struct looker *looker, pid_t tid, const struct user_regs_
 {
 	struct gt_detach *out = looker->out;
 	struct user_regs_struct all[GT_DETACH_CONTEXTS];
-	const size_t contexts = gt_detach_contexts(out, registers, all);
+	const size_t contexts = gt_detach_contexts(out, tid, registers, all);
 	bool found = false;
 
 	for (size_t i = 0; !found && i < contexts; i++) {

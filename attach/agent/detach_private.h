@@ -47,11 +47,12 @@ struct gt_seen_thread {
 	bool past_calls; /* was in no unwinder since no call of the program's is under way */
 	bool throws;	 /* may have been in one then */
 	bool new;	 /* not asked for its time yet */
-	uint64_t
-		ticks; /* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
-	bool walked;   /* its frames were, */
-	bool unwinds;  /* … and showed an unwinder, or could not be walked, */
-	uint64_t sum;  /* … with this in registers and stack */
+	/* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
+	uint64_t ticks;
+	uint32_t alone; /* the round in which it was last seen without a handler's frame */
+	bool walked;	/* its frames were, */
+	bool unwinds;	/* … and showed an unwinder, or could not be walked, */
+	uint64_t sum;	/* … with this in registers and stack */
 };
 
 struct gt_addresses {
@@ -182,7 +183,8 @@ bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
  * what its stack holds of ours is left over. It is asked of what looks held, for it may walk the frames. Always false in the
  * first rounds: an unwinder makes short calls itself (a lock); and if the frames cannot be walked. end_frames: frees
  * what only_waits() has made of out->maps; call it before these are freed. */
-size_t gt_detach_contexts(const struct gt_detach *out, const struct user_regs_struct *registers,
+size_t gt_detach_contexts(struct gt_detach *out, pid_t tid,
+			  const struct user_regs_struct *registers,
 			  struct user_regs_struct all[GT_DETACH_CONTEXTS]);
 bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
 			  const struct user_regs_struct *registers);

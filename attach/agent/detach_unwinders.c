@@ -156,7 +156,7 @@ static int look_at_unwinder(struct gt_detach *out, pid_t tid, uint64_t *words, b
 
 	if (error)
 		return error == GT_EGONE ? 0 : error;
-	contexts = gt_detach_contexts(out, &registers, all);
+	contexts = gt_detach_contexts(out, tid, &registers, all);
 	for (size_t i = 0; !error && i < contexts; i++) {
 		uint64_t at = 0;
 		const size_t count = gt_detach_read_stack(out, &all[i], words, &at);
