@@ -78,8 +78,8 @@ void gt_diff_fini(struct gt_diff *diff);
 /* The probability that |t| is at least so large, with `degrees` degrees of freedom. */
 double gt_diff_t_probability(double t, double degrees);
 
-/* After gt_diff_finish. Text: the first `limit` rows (0: all) that changed, and how many did not; width as in
- * struct gt_report_style, brief: names as gt_short_name has them. JSON: the first `limit` rows, changed or not. */
+/* After gt_diff_finish. Text: the first `limit` rows (0: all) of which the key or the number of calls changed, and how
+ * many did not; width as in struct gt_report_style, brief: names as gt_short_name has them. JSON: the first `limit` rows, changed or not. */
 void gt_diff_write_text(const struct gt_diff *diff, size_t limit, uint32_t width, bool color,
 			bool brief, struct gt_out *out);
 void gt_diff_write_json(const struct gt_diff *diff, size_t limit, struct gt_out *out);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "export/diff.h"
+#include "export/out.h"
 
 static void near(double value, double wanted, double off)
 {
@@ -138,6 +139,32 @@ static void figures_without_any_noise_differ_or_do_not(void **state)
 	gt_diff_fini(&diff);
 }
 
+static void a_function_with_more_calls_in_the_same_time_is_not_the_same(void **state)
+{
+	struct gt_diff diff;
+	struct gt_out out;
+
+	(void)state;
+	gt_diff_init(&diff);
+	for (unsigned side = 0; side < 2; side++) {
+		struct gt_report_row rows[] = {
+			{ .name = "f0", .object = "prog", .calls = 3 + 2 * side, .self = 300 },
+			{ .name = "f1", .object = "prog", .calls = 4, .self = 300 },
+		};
+		struct gt_report report = { .rows = rows, .row_count = 2 };
+
+		assert_int_equal(gt_diff_add(&diff, side, &report, "prog"), 0);
+	}
+	assert_int_equal(gt_diff_finish(&diff, GT_DIFF_SELF), 0);
+	assert_int_equal(gt_out_init_memory(&out), 0);
+	gt_diff_write_text(&diff, 0, 80, false, false, &out);
+	gt_out_char(&out, 0);
+	assert_non_null(strstr(out.buffer, "       0 ns    +0.0%      300 ns      300 ns  f0\n"));
+	assert_non_null(strstr(out.buffer, "\n1 function is the same.\n"));
+	gt_out_fini(&out);
+	gt_diff_fini(&diff);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +172,7 @@ int main(void)
 		cmocka_unit_test(one_run_of_each_side_is_compared_without_a_test),
 		cmocka_unit_test(what_stands_out_is_not_the_noise),
 		cmocka_unit_test(figures_without_any_noise_differ_or_do_not),
+		cmocka_unit_test(a_function_with_more_calls_in_the_same_time_is_not_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
