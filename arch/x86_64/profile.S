@@ -144,10 +144,10 @@ exit_profile_goes_on:
 	mov %rax, %rsi
 	mov %rax, %rdx
 	or $(1 << GT_PROFILE_LEAST), %rdx
-exit_profile_last:
 	mov GT_PROFILE_LAST(%rcx), %rax
 	cmpxchg %rdx, GT_PROFILE_LAST(%rcx)	/* D: who takes it counts it */
-	jne exit_profile_last
+	jne exit_profile_taken
+exit_profile_last:
 	or $(1 << GT_PROFILE_LEAST), %rax
 	bsr %rax, %rax
 	cmp $GT_PROFILE_LONG, %eax
@@ -182,6 +182,12 @@ exit_profile_backwards:
 	xor %eax, %eax
 	jmp exit_profile_goes_on
 
+	PUSHED 5
+exit_profile_taken:
+	/* by a handler's call; xchg takes what there is, but as a locked instruction is too slow for each call */
+	xchg %rdx, GT_PROFILE_LAST(%rcx)
+	mov %rdx, %rax
+	jmp exit_profile_last
 	PUSHED 5
 exit_profile_long:
 	mov $GT_PROFILE_MOST, %edx
