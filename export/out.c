@@ -99,8 +99,8 @@ __attribute__((noinline, cold)) void gt_out_bytes_slow(struct gt_out *out, const
 	out->used += count;
 }
 
-/* Writes the digits so that they end before `end`; returns their beginning. */
-static char *digits(char *end, uint64_t number)
+/* Writes the digits so that they end before `end`. */
+static void digits(char *end, uint64_t number)
 {
 	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 				    "25262728293031323334353637383940414243444546474849"
@@ -118,26 +118,74 @@ static char *digits(char *end, uint64_t number)
 	} else {
 		*--end = (char)('0' + number);
 	}
-	return end;
+}
+
+static unsigned digit_count(uint64_t number)
+{
+	static const uint64_t powers[] = { 0,
+					   10,
+					   100,
+					   1000,
+					   10000,
+					   100000,
+					   1000000,
+					   10000000,
+					   100000000,
+					   1000000000,
+					   10000000000,
+					   100000000000,
+					   1000000000000,
+					   10000000000000,
+					   100000000000000,
+					   1000000000000000,
+					   10000000000000000,
+					   100000000000000000,
+					   1000000000000000000,
+					   10000000000000000000u };
+	/* 1233 / 4096 is the logarithm of 2, nearly. */
+	const unsigned least = (64 - (unsigned)__builtin_clzll(number | 1)) * 1233 >> 12;
+
+	return least + (number >= powers[least]);
+}
+
+/* Where a number of at most so many bytes can be written: in the buffer, or in `text`, which put_number() gives to
+ * gt_out_bytes() then. */
+#define NUMBER_BYTES 24
+
+static char *number_at(struct gt_out *out, char text[NUMBER_BYTES])
+{
+	return out->room - out->used >= NUMBER_BYTES ? out->buffer + out->used : text;
+}
+
+static void put_number(struct gt_out *out, const char *text, size_t count)
+{
+	if (text == out->buffer + out->used)
+		out->used += count;
+	else
+		gt_out_bytes(out, text, count);
 }
 
 void gt_out_number(struct gt_out *out, uint64_t number)
 {
-	char text[20], *end = text + sizeof(text), *start = digits(end, number);
+	const unsigned count = digit_count(number);
+	char text[NUMBER_BYTES], *at = number_at(out, text);
 
-	gt_out_bytes(out, start, (size_t)(end - start));
+	digits(at + count, number);
+	put_number(out, at, count);
 }
 
 void gt_out_us(struct gt_out *out, uint64_t ns)
 {
-	char text[24], *end = text + sizeof(text), *start;
+	const uint64_t us = ns / 1000, rest = ns % 1000;
+	const unsigned count = digit_count(us);
+	char text[NUMBER_BYTES], *at = number_at(out, text);
 
-	*--end = (char)('0' + ns % 10);
-	*--end = (char)('0' + ns / 10 % 10);
-	*--end = (char)('0' + ns / 100 % 10);
-	*--end = '.';
-	start = digits(end, ns / 1000);
-	gt_out_bytes(out, start, (size_t)(text + sizeof(text) - start));
+	digits(at + count, us);
+	at[count] = '.';
+	at[count + 1] = (char)('0' + rest / 100);
+	at[count + 2] = (char)('0' + rest / 10 % 10);
+	at[count + 3] = (char)('0' + rest % 10);
+	put_number(out, at, count + 4);
 }
 
 unsigned gt_utf8_length(const char *text)
