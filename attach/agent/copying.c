@@ -81,7 +81,6 @@ static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_thre
 		return error;
 	error = gt_detach_put_back(out, threads);
 	look(out, threads);
-	gt_detach_end_frames(out);
 	gt_maps_free(&out->maps);
 	return error;
 }
@@ -133,6 +132,7 @@ int gt_copying_put_back(struct gt_tracee *tracee, pid_t waits)
 		gt_threads_resume(out->process, &threads);
 		if (!error && !out->inside && !out->left.count)
 			break;
+		gt_detach_walk(out);
 		nanosleep(&pause, NULL);
 	}
 	gt_detach_free(out);

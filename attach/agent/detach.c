@@ -358,6 +358,8 @@ void gt_detach_free(struct gt_detach *out)
 	free(out->fixed.at);
 	free(out->threads);
 	gt_suspended_free(&out->places);
+	for (size_t i = 0; i < out->wanted_count; i++)
+		gt_detach_free_walk(&out->wanted[i]);
 	free(out);
 }
 
@@ -372,7 +374,6 @@ static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_thre
 	error = gt_detach_put_back(out, threads);
 	if (!error)
 		error = gt_detach_look_inside(out, threads);
-	gt_detach_end_frames(out);
 	gt_maps_free(&out->maps);
 	return error;
 }
@@ -567,6 +568,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		error = gt_fail(message, GT_ENOMEM, "no memory to detach");
 	while (!error && !done && out->image) {
 		error = round_of(out, limit_ms, out->rounds == 0, &done, message);
+		gt_detach_walk(out);
 		if (!error && led_nowhere != NULL)
 			led_nowhere(data);
 		if (!error && !done && look_for_suspended(out))

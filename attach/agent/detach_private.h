@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of detaching share: detach.c (rounds, code), detach_jumps.c (islands), detach_slots.c (return slots),
- * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_frames.c (walks over them), detach_inside.c (who is inside), detach_places.c
+ * detach_unwinders.c and detach_exceptions.c (exceptions under way), detach_frames.c and detach_walks.c (walks over frames), detach_inside.c (who is inside), detach_places.c
  * (where moved code belongs), detach_out.c (unmapping).
  *
  * All functions are called by the thread that detaches, within one round: every thread of the process is
@@ -37,6 +37,8 @@
 #define GT_DETACH_CONTEXTS 8
 /* Hooks by which unwinders find the stubs' unwind data, in one process. */
 #define GT_DETACH_LOOKUPS 32
+/* Threads that are walked between two rounds. */
+#define GT_DETACH_WALKS 64
 
 /* A thread, as the rounds have seen it since the code got its bytes back. */
 struct gt_seen_thread {
@@ -67,6 +69,21 @@ void gt_addresses_sort(struct gt_addresses *list);
 /* Whether the address is in a sorted list. */
 bool gt_addresses_have(const struct gt_addresses *list, uint64_t address);
 
+/* A thread that waits, as it was copied in a stop. */
+struct gt_detach_walk {
+	pid_t tid;
+	uint64_t sum;  /* of registers and words: the same sum, the same answer */
+	uint64_t last; /* the highest stack pointer that matters */
+	struct user_regs_struct registers;
+	/* That of the thread, and those that signals have interrupted. */
+	struct gt_detach_stack {
+		uint64_t at;
+		uint64_t *words;
+		size_t count;
+	} stacks[GT_DETACH_CONTEXTS];
+	size_t count;
+};
+
 struct gt_detach {
 	struct gt_process *process;
 	struct gt_tracee *tracee; /* NULL: not known to this host */
@@ -79,8 +96,10 @@ struct gt_detach {
 		uint64_t start;
 		uint64_t bytes;
 	} stubs[GRAFTRACE_AGENT_REGIONS];
-	struct gt_maps maps;		 /* of this round */
-	struct gt_detach_frames *frames; /* of this round; NULL: none was walked yet */
+	struct gt_maps maps; /* of this round */
+	/* Of threads whose frames are to be walked before the next round. */
+	struct gt_detach_walk wanted[GT_DETACH_WALKS];
+	size_t wanted_count;
 	/* This round's unwinders: those that are linked into the program first. */
 	struct {
 		uint64_t start;
@@ -180,15 +199,19 @@ bool gt_detach_leaves(const struct gt_detach *out, uint64_t slot);
 /* detach_frames.c. contexts: fills in the registers of a stopped thread, and those that signals have interrupted
  * whose handlers run, from the inmost on, and returns how many; what is left over on a stack may look like a
  * handler's frame. only_waits: the thread waits in a system call outside our code, and no unwinder is in its frames, so
- * what its stack holds of ours is left over. It is asked of what looks held, for it may walk the frames. Always false in the
- * first rounds: an unwinder makes short calls itself (a lock); and if the frames cannot be walked. end_frames: frees
- * what only_waits() has made of out->maps; call it before these are freed. */
+ * what its stack holds of ours is left over. It is asked of what looks held, for the frames may have to be walked first:
+ * then it is false in this round, and the thread is among out->wanted. Always false in the first rounds: an unwinder
+ * makes short calls itself (a lock); and if the frames cannot be walked. free_walk: frees what a wanted walk holds. */
 size_t gt_detach_contexts(struct gt_detach *out, pid_t tid,
 			  const struct user_regs_struct *registers,
 			  struct user_regs_struct all[GT_DETACH_CONTEXTS]);
 bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
 			  const struct user_regs_struct *registers);
-void gt_detach_end_frames(struct gt_detach *out);
+void gt_detach_free_walk(struct gt_detach_walk *walk);
+
+/* detach_walks.c: walks the frames of what is wanted, in a child process of ours, for WALKS_MS at most; the answers
+ * are noted with the threads. Call it between two rounds, while no process is stopped. It needs no out->maps. */
+void gt_detach_walk(struct gt_detach *out);
 
 /* detach_exceptions.c. note_restored: adds the address of a slot that was put back in this round. Then
  * fix_exceptions, once: exceptions under way whose handler was found by the stub's CFA of such a slot get the

@@ -2,6 +2,7 @@
 """graftrace record -P PID: unwinders, and who else lists the loaded objects, while it leaves and after it."""
 
 import re
+import resource
 import signal
 import time
 
@@ -231,6 +232,10 @@ __attribute__((noinline)) static void waits()
 {
 	volatile char room[8192];
 	asm volatile("" : : "r"(room));
+#ifdef HUGE_RULES
+	/* DW_CFA_same_value of register 134217712, and four copies of the row */
+	asm volatile(".cfi_escape 0x08, 0xf0, 0xff, 0xff, 0x3f, 0x0a, 0x0a, 0x0a, 0x0a");
+#endif
 	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
 	for (;;)
 		pause();
@@ -278,6 +283,20 @@ def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, comp
         assert tracer.wait(60) == 0
         assert "keeps the recorder's memory" not in tracer.communicate()[1]
         assert is_clean(target.pid)
+
+
+def test_rules_of_frames_that_take_any_memory_do_not_hold_the_process_up(graftrace, compile):
+    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", "-DHUGE_RULES", compiler="g++", suffix=".cc")
+    with Running(program) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("throw and wait") == "waiting"
+        tracer.send_signal(signal.SIGINT)
+        _, text = tracer.communicate(timeout=60)
+        assert tracer.returncode == 0 and "keeps the recorder's memory" in text
+        assert float(re.search(r"left in stops of ([\d.]+) ms", text)[1]) < 1000
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        assert peak < 2 << 20, f"{peak} kB"
+        assert target.is_alive()
 
 
 # An unwinder that knows dl_iterate_phdr only, as that of GCC before version 12, or any one on glibc before 2.35: what
