@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What an event costs: a static one, off and on, beside a bare clock read and LTTng-UST's tracepoint; a histogram of
-it, counted in the program; a dynamic probe beside the kernel's uprobe. All in memory."""
+it, and one of how long a function's calls take, counted in the program; a dynamic probe beside the kernel's uprobe.
+All in memory."""
 
 import contextlib
+import csv
 import re
 import subprocess
 import time
 
 from call_cost import lttng_session
-from measure import GRAFTRACE, ROOT, SCRATCH, Failed, compile_c, in_turns, main, median, ratio, record, run, \
-    say, scratch_file, spread
+from measure import GRAFTRACE, ROOT, SCRATCH, WAYS, Failed, compile_c, graftrace, in_turns, main, median, ratio, \
+    record, run, say, scratch_file, spread
 from probes import tracefs, write
 
 COUNT = "200000"
@@ -93,6 +95,36 @@ def histograms():
             ratio(figures, name, "clocks", less="none"), "", details(figures))
 
 
+FIB = ["30", "5", "1"]  # as bench/profiler.py
+
+
+def timed(program):
+    """ns of CPU time a call of fib, whose calls are all in its histogram."""
+    table = SCRATCH / "durations.csv"
+
+    def measure():
+        calls, ns, _ = graftrace("profile", "--hist", "fib", "--format", "csv", "-o", table, "--", program, *FIB)[0].split()
+        with table.open() as rows:
+            counted = sum(int(row["calls"]) for row in csv.DictReader(rows))
+        if counted != int(calls):
+            raise Failed(f"{counted} of {calls} calls are in the histogram")
+        return float(ns)
+    return measure
+
+
+def durations():
+    def untraced(program):
+        return lambda: float(run([program, *FIB])[0].split()[1])
+
+    figures = in_turns({
+        "plain": untraced(compile_c("fib.c", "fib_plain")),
+        "floor": untraced(compile_c("fib.c", "fib_floor", "-DTWO_CLOCK_READS")),
+        **{way: timed(compile_c("fib.c", f"fib_{way}", *WAYS[way])) for way in ("patchable", "none")}})
+    for way, built in (("patchable", "built with nops"), ("none", "built as ever")):
+        say(f"`hist` of a function's latency, counted in the program, a call ÷ two bare `rdtsc`: {built}", "≤ 1.5",
+            ratio(figures, way, "floor", less="plain"), "", details(figures))
+
+
 @contextlib.contextmanager
 def uprobe(target):
     """The kernel's probe with two arguments, recorded into its ring."""
@@ -128,4 +160,4 @@ def dynamic_probes():
 
 
 if __name__ == "__main__":
-    main(static_events, histograms, dynamic_probes)
+    main(static_events, histograms, durations, dynamic_probes)

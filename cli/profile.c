@@ -46,6 +46,8 @@ static const char help[] =
 	"                            they will have; may be repeated. -p PID is the same\n"
 	"      --children            and the children that they have already\n"
 	"      --for TIME            no longer than this: 10s, 500ms\n"
+	"      --hist GLOB           how long the calls of these functions took, as histograms,\n"
+	"                            instead of the table; may be repeated\n"
 	"      --interval TIME       a table of what was counted in each TIME, again and again\n"
 	"      --to FORMAT           the figures of each interval for ClickHouse, OpenTelemetry\n"
 	"                            or Prometheus: clickhouse, otlp, prometheus\n"
@@ -84,12 +86,14 @@ enum {
 	OPTION_INTERVAL,
 	OPTION_TO,
 	OPTION_CREATE_TABLE,
+	OPTION_HIST,
 };
 
 static const struct option options_known[] = {
 	{ "pid", required_argument, NULL, 'P' },
 	{ "children", no_argument, NULL, OPTION_CHILDREN },
 	{ "for", required_argument, NULL, OPTION_FOR },
+	{ "hist", required_argument, NULL, OPTION_HIST },
 	{ "interval", required_argument, NULL, OPTION_INTERVAL },
 	{ "create-table", no_argument, NULL, OPTION_CREATE_TABLE },
 	{ "to", required_argument, NULL, OPTION_TO },
@@ -110,9 +114,9 @@ static const struct option options_known[] = {
 };
 
 struct arguments {
-	const char **filter, **notrace, **graph, **libs; /* NULL-terminated, malloc'ed */
-	const char *names;				 /* --names; NULL: as the place wants it */
-	const char *output;				 /* NULL: stderr; stdout with pids */
+	const char **filter, **notrace, **graph, **libs, **hists; /* NULL-terminated, malloc'ed */
+	const char *names;  /* --names; NULL: as the place wants it */
+	const char *output; /* NULL: stderr; stdout with pids */
 	int32_t *pids;
 	size_t pid_count;
 	uint64_t for_ns;		    /* 0 = to the end */
@@ -172,6 +176,9 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 		break;
 	case OPTION_TO:
 		return take_format(arguments, message);
+	case OPTION_HIST:
+		add(arguments->hists, optarg);
+		break;
 	case 'l':
 		add(arguments->filter, optarg);
 		break;
@@ -235,9 +242,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		.notrace = calloc(words, sizeof(char *)),
 		.graph = calloc(words, sizeof(char *)),
 		.libs = calloc(words, sizeof(char *)),
+		.hists = calloc(words, sizeof(char *)),
 	};
 	if (arguments->filter == NULL || arguments->notrace == NULL || arguments->graph == NULL ||
-	    arguments->libs == NULL) {
+	    arguments->libs == NULL || arguments->hists == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
@@ -265,6 +273,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		return usage("--children says what -P takes: a program that is run has none yet");
 	if (arguments->to != NULL && arguments->table.csv)
 		return usage("--format is of tables, and --to of something else: one of them");
+	if (arguments->hists[0] != NULL && (arguments->interval_ns != 0 || arguments->to != NULL))
+		return usage(
+			"--hist is of the whole run: neither --interval nor --to goes with it");
 	if (arguments->output != NULL && strstr(arguments->output, "://") != NULL &&
 	    arguments->to == NULL)
 		return usage("a server takes the formats of --to, no tables");
@@ -281,8 +292,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 }
 
 /* Returns 0, or an error that has been reported. */
-static int write_table(const struct arguments *arguments, const struct gt_profile_row *rows,
-		       uint32_t count)
+static int write_table(const struct arguments *arguments, struct gt_session *session,
+		       const struct gt_profile_row *rows, uint32_t count)
 {
 	struct gt_message message = { "" };
 	struct gt_output output;
@@ -295,7 +306,15 @@ static int write_table(const struct arguments *arguments, const struct gt_profil
 		gt_complain(NAME, "no memory");
 		return GT_ENOMEM;
 	}
-	gt_profile_table_print(memory, &arguments->table, rows, count);
+	if (arguments->hists[0] != NULL) {
+		uint64_t starts_ns[GT_DURATIONS];
+
+		gt_session_profile_starts(session, starts_ns);
+		gt_profile_hists_print(memory, &arguments->table, arguments->hists, starts_ns, rows,
+				       count);
+	} else {
+		gt_profile_table_print(memory, &arguments->table, rows, count);
+	}
 	fclose(memory);
 	if (arguments->output != NULL) {
 		error = gt_output_open(&output, arguments->output, &message);
@@ -357,7 +376,7 @@ static int finish(const struct arguments *arguments, struct gt_session *session)
 	if (count == 0 && arguments->pid_count > 0)
 		gt_complain(NAME, "no function that is counted was called meanwhile: look at "
 				  "--filter, --graph, --libs and --children");
-	error = write_table(arguments, rows, count);
+	error = write_table(arguments, session, rows, count);
 	free(rows);
 	report_lost(session);
 	return error;
@@ -537,6 +556,7 @@ int gt_cmd_profile(int argc, char **argv)
 	free(arguments.notrace);
 	free(arguments.graph);
 	free(arguments.libs);
+	free(arguments.hists);
 	free(arguments.pids);
 	return code;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trace/durations.h"
+#include "core/trace/glob.h"
 #include "export/report.h"
 #include "export/short_names.h"
 
@@ -118,13 +120,27 @@ static bool is_narrow(const struct gt_profile_table *table)
 	       table->width < CALLS_WIDTH + 4 * TIME_WIDTH + NAME_WIDTH;
 }
 
+/* Behind so many columns of the line. */
+static void print_name(FILE *to, const struct gt_profile_table *table, const char *name,
+		       uint32_t before)
+{
+	char brief[GT_SHORT_NAME_MAX + 4];
+
+	if (table->brief) {
+		gt_short_name(name, brief);
+		if (table->width > before + 8)
+			gt_cut_middle(brief, table->width - before);
+		name = brief;
+	}
+	for (const char *c = name; *c != '\0'; c++)
+		putc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, to);
+}
+
 static void print_row(FILE *to, const struct gt_profile_table *table,
 		      const struct gt_profile_row *row)
 {
 	const uint64_t times[] = { row->time_ns, row->self_ns, average(row), deviation(row) };
 	const size_t count = table->no_deviation || is_narrow(table) ? 3 : 4;
-	const char *name = row->named.name;
-	char brief[GT_SHORT_NAME_MAX + 4];
 
 	if (table->csv) {
 		if (table->to_ns)
@@ -141,16 +157,8 @@ static void print_row(FILE *to, const struct gt_profile_table *table,
 		for (size_t i = 0; i < count; i++)
 			print_time(to, times[i], row->hits == 1 && i < 3);
 		fputs("  ", to);
-		if (table->brief) {
-			const uint32_t before = CALLS_WIDTH + TIME_WIDTH * (uint32_t)count + 2;
-
-			gt_short_name(name, brief);
-			if (table->width > before + 8)
-				gt_cut_middle(brief, table->width - before);
-			name = brief;
-		}
-		for (const char *c = name; *c != '\0'; c++)
-			putc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, to);
+		print_name(to, table, row->named.name,
+			   CALLS_WIDTH + TIME_WIDTH * (uint32_t)count + 2);
 	}
 	putc('\n', to);
 }
@@ -173,4 +181,71 @@ void gt_profile_table_print(FILE *to, const struct gt_profile_table *table,
 		fprintf(to, "\n%u more rows are not shown (--limit).\n", count - shown);
 	if (is_narrow(table))
 		fprintf(to, "\nToo narrow (%u columns) for: StdDev\n", table->width);
+}
+
+static void print_csv_hist(FILE *to, const struct gt_profile_row *row,
+			   const uint64_t starts_ns[GT_DURATIONS])
+{
+	for (uint32_t i = 0; i < GT_DURATIONS; i++) {
+		if (row->buckets[i] == 0)
+			continue;
+		print_csv_text(to, row->named.name);
+		putc(',', to);
+		print_csv_text(to, row->named.object);
+		fprintf(to, ",%llu,", (unsigned long long)starts_ns[i]);
+		if (i + 1 < GT_DURATIONS)
+			fprintf(to, "%llu", (unsigned long long)starts_ns[i + 1]);
+		fprintf(to, ",%llu\n", (unsigned long long)row->buckets[i]);
+	}
+}
+
+static void print_hist(FILE *to, const struct gt_profile_table *table,
+		       const struct gt_profile_row *row, const uint64_t starts_ns[GT_DURATIONS])
+{
+	const struct gt_durations durations = { row->buckets, starts_ns };
+	char text[2 * GT_DURATIONS_LINE];
+	uint32_t first = 0, last = 0;
+
+	print_name(to, table, row->named.name, 0);
+	putc('\n', to);
+	gt_durations_head(&durations, row->hits, text, sizeof(text));
+	fprintf(to, "%s\n", text);
+	if (!gt_durations_range(&durations, &first, &last))
+		return;
+	for (uint32_t i = first; i <= last; i++) {
+		gt_durations_line(&durations, i, table->width, text, sizeof(text));
+		fprintf(to, "%s\n", text);
+	}
+}
+
+void gt_profile_hists_print(FILE *to, const struct gt_profile_table *table,
+			    const char *const *globs, const uint64_t starts_ns[GT_DURATIONS],
+			    const struct gt_profile_row *rows, uint32_t count)
+{
+	uint64_t shown = 0, left = 0;
+
+	if (table->csv)
+		fputs("function,object,from_ns,to_ns,calls\n", to);
+	for (uint32_t i = 0; i < count; i++) {
+		bool wanted = false;
+
+		for (const char *const *glob = globs; *glob != NULL && !wanted; glob++)
+			wanted = gt_glob_match(*glob, rows[i].named.name);
+		if (!wanted)
+			continue;
+		if (table->limit != 0 && shown == table->limit) {
+			left++;
+			continue;
+		}
+		if (table->csv) {
+			print_csv_hist(to, &rows[i], starts_ns);
+		} else {
+			fputs(shown != 0 ? "\n" : "", to);
+			print_hist(to, table, &rows[i], starts_ns);
+		}
+		shown++;
+	}
+	if (!table->csv && left != 0)
+		fprintf(to, "\n%llu more functions are not shown (--limit).\n",
+			(unsigned long long)left);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of graftrace profile, as text and CSV, of a whole run or of an interval. */
+/* The table of graftrace profile, as text and CSV, of a whole run or of an interval; and its histograms. */
 #ifndef GT_CLI_PROFILE_TABLE_H
 #define GT_CLI_PROFILE_TABLE_H
 
@@ -26,6 +26,12 @@ bool gt_profile_table_sort_by(const char *key);
 void gt_profile_table_sort(struct gt_profile_row *rows, uint32_t count);
 
 void gt_profile_table_print(FILE *to, const struct gt_profile_table *table,
+			    const struct gt_profile_row *rows, uint32_t count);
+
+/* How long the calls took, of the functions whose names match one of the globs (a NULL ends them). As text, or as CSV
+ * with a row for each bucket that has calls. starts_ns: gt_session_profile_starts(). */
+void gt_profile_hists_print(FILE *to, const struct gt_profile_table *table,
+			    const char *const *globs, const uint64_t starts_ns[GT_DURATIONS],
 			    const struct gt_profile_row *rows, uint32_t count);
 
 #endif

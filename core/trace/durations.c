@@ -9,8 +9,7 @@
 void gt_durations_starts(const struct gt_clock *clock, uint64_t starts_ns[GT_DURATIONS])
 {
 	for (uint32_t i = 0; i < GT_DURATIONS; i++)
-		starts_ns[i] =
-			gt_clock_duration_ns(clock, graftrace_profile_bucket_start(i));
+		starts_ns[i] = gt_clock_duration_ns(clock, graftrace_profile_bucket_start(i));
 }
 
 uint64_t gt_durations_sum(const struct gt_durations *durations)
@@ -83,8 +82,11 @@ static size_t put_percentile(char *text, size_t bytes, const struct gt_durations
 	const char *word = i == 0 ? "below" : i + 1 == GT_DURATIONS ? "above" : "about";
 	uint64_t ns = i == 0 ? starts[1] : starts[i];
 
-	if (i != 0 && i + 1 < GT_DURATIONS)
-		ns += share(starts[i + 1] - starts[i], rank - before, durations->counts[i]);
+	if (i != 0 && i + 1 < GT_DURATIONS) {
+		const uint64_t width = starts[i + 1] - starts[i], count = durations->counts[i];
+
+		ns += share(width, rank - before, count) - width / count / 2;
+	}
 	size_t used = gt_format(text, bytes, ", p%u %s ", percent, word);
 	return used + put_time(text + used, bytes - used, ns);
 }
@@ -93,7 +95,8 @@ size_t gt_durations_head(const struct gt_durations *durations, uint64_t hits, ch
 			 size_t bytes)
 {
 	const uint64_t sum = gt_durations_sum(durations);
-	size_t used = gt_format(text, bytes, "%llu calls", (unsigned long long)hits);
+	size_t used = gt_format(text, bytes, "%llu call%s", (unsigned long long)hits,
+				hits == 1 ? "" : "s");
 
 	if (sum < hits) /* they are open, or nobody sees their returns */
 		used += gt_format(text + used, bytes - used, ", %llu not timed",

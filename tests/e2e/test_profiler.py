@@ -8,6 +8,7 @@ import collections
 import csv
 import io
 import os
+import re
 import signal
 import subprocess
 
@@ -148,6 +149,58 @@ def test_only_the_functions_that_are_named_are_counted(compile, tmp_path):
     assert done.rows[0]["total_ns"] == done.rows[0]["self_ns"]
 
 
+DURATIONS = """
+#include <time.h>
+#define PLAIN __attribute__((noinline))
+PLAIN void naps(long us) { nanosleep(&(struct timespec){ us / 1000000, us % 1000000 * 1000 }, NULL); __asm__(""); }
+PLAIN int quick(int n) { __asm__ volatile("" ::: "memory"); return n + 1; }
+PLAIN void twice(void) { naps(3000); naps(3000); __asm__(""); }
+int main(void)
+{
+	for (int i = 0; i < 30; i++)
+		naps(1000);
+	for (int i = 0; i < 100000; i++)
+		quick(i);
+	twice();
+	naps(1200000);
+	return 0;
+}
+"""
+
+
+def test_a_histogram_has_each_call_in_the_bucket_of_its_duration(compile, tmp_path):
+    program = compile(DURATIONS, "-O2", "-fpatchable-function-entry=5")
+    done = profile([program], tmp_path, "--hist", "*")
+    found = collections.defaultdict(list)
+    for row in done.rows:
+        found[row["function"]].append((int(row["from_ns"]), int(row["to_ns"] or 1 << 62), int(row["calls"])))
+    assert {name: sum(calls for _, _, calls in rows) for name, rows in found.items()} == {
+        "naps": 33, "quick": 100000, "twice": 1, "main": 1}
+    for rows in found.values():
+        assert all(end > start for start, end, _ in rows) and rows == sorted(rows)
+    # at least as long as was asked for, and most of them not much longer
+    assert sum(calls for _, end, calls in found["naps"] if end <= 1_000_000) == 0
+    assert sum(calls for start, _, calls in found["naps"] if start < 2_000_000) >= 20
+    assert sum(calls for _, end, calls in found["naps"] if end > 1_200_000_000) == 1
+    assert sum(calls for _, end, calls in found["quick"] if end < 1000) > 99000
+    assert found["twice"][0][1] > 6_000_000
+
+
+def test_histograms_are_drawn_for_the_functions_that_are_named(graftrace, compile):
+    program = compile(DURATIONS, "-O2", "-fpatchable-function-entry=5")
+    naps, quick = graftrace("profile", "--hist", "quick", "--hist", "nap?", program).stderr.split("\n\n")
+    assert quick.splitlines()[0] == "quick"
+    name, head, *lines = naps.splitlines()
+    assert name == "naps"
+    assert re.fullmatch(r"33 calls, p50 about [\d.]+ ms, p90 about [\d.]+ ms, p99 (about [\d.]+ m?s|above [\d.]+ s)", head)
+    counts = [int(re.fullmatch(r"\[[\d.]+ [mu]?s, ([\d.]+ m?s|\.\.\.)\) +(\d+) \|@* *\|", line)[2]) for line in lines]
+    assert sum(counts) == 33 and counts[0] and counts[-1]
+    assert f"|{'@' * 40}|" in lines[counts.index(max(counts))]
+    cut = graftrace("profile", "--hist", "*", "--limit", "1", "--sort", "calls", program).stderr
+    assert cut.startswith("quick\n100000 calls, p50 ") and "3 more functions are not shown" in cut
+    assert graftrace("profile", "--hist", "no_such_*", program).stderr == ""
+
+
 def test_a_running_process_is_counted_and_goes_on(graftrace, compile):
     words = [str(GRAFTRACE), "profile", "--format", "csv", "-p"]
     with Running(compile("attached.c", "-O2", "-pthread"), "plain") as target:
@@ -180,6 +233,8 @@ def test_a_program_that_is_killed_is_counted_to_its_end(tmp_path):
 
 @pytest.mark.parametrize("words, code, said", [
     (["--sort", "size", "true"], 2, "cannot sort by 'size'"),
+    (["--hist", "*", "--interval", "1s", "true"], 2, "--hist is of the whole run"),
+    (["--hist", "*", "--to", "otlp", "true"], 2, "--hist is of the whole run"),
     (["--format", "xml", "true"], 2, "is none of text, csv"),
     ([], 2, "the program to run is missing"),
     (["./nowhere"], 127, "cannot run './nowhere'"),
@@ -251,3 +306,9 @@ def test_a_soak_under_full_load_counts_every_call(compile, tmp_path):
     assert {name: hits.get(name, 0) for name in counted} == {
         name: int(calls) for name, calls in counted.items()}
     assert hits["leaf"] > 1000
+    done = profile([program, 1], tmp_path, "--hist", "*")
+    timed = collections.Counter()
+    for row in done.rows:
+        timed[row["function"]] += int(row["calls"])
+    counted = dict(line.split() for line in done.out.decode().splitlines())
+    assert {name: timed[name] for name in counted} == {name: int(calls) for name, calls in counted.items()}

@@ -52,6 +52,33 @@ def test_it_counts_while_it_is_on_and_begins_anew(served):
     assert "leaf" not in served.get("trace")
 
 
+def timed(text):
+    """{function: calls in its histogram}"""
+    found = {}
+    for part in filter(None, text.split("\n\n")):
+        head, *lines = part.splitlines()
+        assert re.fullmatch(r"\w+: \d+ calls?(, \d+ not timed)?(, p\d\d (about|below|above) [\d.]+ [num]?s)*", head)
+        found[head.split(":")[0]] = sum(int(line.split(")")[1].split()[0]) for line in lines)
+    return found
+
+
+def test_histograms_are_of_the_same_calls(served):
+    assert timed(served.get("trace_stat/function_hist0")) == {}
+    served.put("function_profile_enabled", "1")
+    served.calls(1000)
+    served.calls(10)
+    assert timed(served.get("trace_stat/function_hist0")) == {"middle": 2, "leaf": 1010, "other": 2}
+    served.put("function_profile_enabled", "0")
+    served.put("function_profile_enabled", "1")
+    assert timed(served.get("trace_stat/function_hist0")) == {}
+    served.calls(7)
+    assert timed(served.get("trace_stat/function_hist0")) == {"middle": 1, "leaf": 7, "other": 1}
+    # beside a tracer, too
+    served.put("current_tracer", "function_graph")
+    served.calls(3)
+    assert timed(served.get("trace_stat/function_hist0")) == {"middle": 2, "leaf": 10, "other": 2}
+
+
 def test_graph_time_says_whose_time_it_is(served):
     served.put("function_profile_enabled", "1")
     served.calls(5000)

@@ -52,6 +52,13 @@ def test_every_instruction_is_walked_through_by_an_unwinder(tracer, tmp_path):
     assert_same(before, behaviour.traced(command, tmp_path, *QUIET, *options))
 
 
+@pytest.mark.parametrize("what", ["unwind", "call", "jump"])
+def test_every_instruction_of_the_profilers_lines_is_gone_through(what, tmp_path):
+    command = [program(), what]
+    profile = [behaviour.BUILD / "cli" / "graftrace", "profile", "-o", "table", *QUIET, "--", *command]
+    assert_same(behaviour.plain(command, tmp_path), behaviour.run(profile, tmp_path, "profiled", timeout=120))
+
+
 @pytest.mark.parametrize("way", ["patchable", "cet", "unprepared-clang"])
 def test_every_instruction_of_other_builds_is_walked_through(way, tmp_path):
     command = [program(way), "unwind"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The unikernel's control files: the same tree as a program's, over HTTP, row by row."""
 
+import collections
 import json
 import random
 import re
@@ -41,7 +42,7 @@ def tree(read, path=""):
     found = set()
     for entry in read(path):
         name = entry["name"]
-        shown = re.sub(r"^(cpu|function|)\d+$", r"\1#", name)
+        shown = re.sub(r"^(cpu|function|function_hist|)\d+$", r"\1#", name)
         if not entry["directory"]:
             found.add(shown)
         elif f"{path}{name}/" in NOT_IN_A_KERNEL:
@@ -288,6 +289,16 @@ def profile(machine):
     return rows
 
 
+def timed(machine):
+    """{function: calls in its histograms}"""
+    found = collections.Counter()
+    for cpu in (0, 1):
+        for part in ftrace(machine, f"trace_stat/function_hist{cpu}").decode().split("\n\n"):
+            head, *lines = part.splitlines() or [""]
+            found[head.split(":")[0]] += sum(int(line.split(")")[1].split()[0]) for line in lines)
+    return found
+
+
 def test_the_profiler_counts_every_call(machine):
     for tracer in ("nop", "function_graph"):
         expect(machine, "current_tracer", tracer)
@@ -296,6 +307,7 @@ def test_the_profiler_counts_every_call(machine):
         expect(machine, "function_profile_enabled", "0")
         rows = profile(machine)
         assert (rows["answer"][0], rows["serve"][0]) == (7, 7)
+        assert timed(machine)["answer"] == timed(machine)["serve"] == 7
         assert rows["serve"][1] >= rows["answer"][1] > 0
         expect(machine, "options/graph-time", "0")
         alone = profile(machine)

@@ -674,7 +674,7 @@ static void the_profilers_table_reads_as_linuxs(void **state)
 		"p50 above 4.29 s, p90 above 4.29 s, p99 above 4.29 s\n"
 		"[4.29 s, ...)               2 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n"
 		"\n"
-		"beta: 2 calls, p50 about 32.7 us, p90 about 131 us, p99 about 131 us\n"
+		"beta: 2 calls, p50 about 24.5 us, p90 about 98.3 us, p99 about 98.3 us\n"
 		"[16.3 us, 32.7 us)          1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n"
 		"[32.7 us, 65.5 us)          0 |                                        |\n"
 		"[65.5 us, 131 us)           1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n");

@@ -86,6 +86,14 @@ static void call(struct graftrace_profile_entry *page, uint32_t function, uint64
 	entry->self_ticks += ticks / 2;
 	entry->squares[0] += square;
 	entry->squares[1] += entry->squares[0] < before;
+
+	const uint32_t bucket = graftrace_profile_bucket(entry->last);
+
+	if (bucket < GRAFTRACE_PROFILE_SHORT_BUCKETS)
+		entry->buckets[bucket]++;
+	else
+		entry->long_buckets[bucket - GRAFTRACE_PROFILE_SHORT_BUCKETS]++;
+	entry->last = ticks | 1ull << GRAFTRACE_PROFILE_LEAST;
 }
 
 static struct gt_profile_counts sum_of(uint32_t function, uint32_t tid)
@@ -121,6 +129,11 @@ static void threads_are_added_up(void **state)
 	assert_int_equal(sum_of(70, 12).hits, 1);
 	assert_int_equal(sum_of(70, 13).hits, 0);
 	assert_int_equal(sum_of(71, 0).squares[1], 1);
+	assert_int_equal(sum_of(70, 0).buckets[0], 2);
+	assert_int_equal(sum_of(70, 0).buckets[1], 1);
+	assert_int_equal(sum_of(71, 0).buckets[26], 2);
+	assert_int_equal(sum_of(71, 12).buckets[26], 2);
+	assert_int_equal(sum_of(71, 0).buckets[0], 0);
 	assert_int_equal(sum_of(72, 0).hits, 0);
 }
 
@@ -136,6 +149,16 @@ static void beginning_anew_takes_off_what_was_there(void **state)
 	assert_int_equal(sum_of(5, 0).hits, 1);
 	assert_int_equal(sum_of(5, 0).ticks, 7);
 	assert_int_equal(sum_of(5, 0).squares[0], 49);
+	for (uint32_t i = 0; i < GRAFTRACE_PROFILE_BUCKETS; i++)
+		assert_int_equal(sum_of(5, 0).buckets[i], i == 0);
+	/* one of 32 bits goes over its end */
+	page[5].long_buckets[7] = UINT32_MAX;
+	call(page, 5, 1ull << 33);
+	assert_int_equal(gt_profile_reset(&profile), 0);
+	call(page, 5, 1ull << 33);
+	call(page, 5, 100);
+	assert_int_equal(sum_of(5, 0).buckets[27], 1);
+	assert_int_equal(sum_of(5, 0).buckets[1], 1);
 	assert_int_equal(gt_profile_reset(&profile), 0);
 	assert_int_equal(sum_of(5, 0).hits, 0);
 }
@@ -162,6 +185,7 @@ static void what_the_dead_leave_counts_and_their_pages_come_back(void **state)
 	assert_int_equal(sum_of(75, 0).hits, PAGES - 1);
 	assert_int_equal(sum_of(75, 0).ticks, 3 * (PAGES - 1));
 	assert_int_equal(sum_of(75, 0).squares[0], 9 * (PAGES - 1));
+	assert_int_equal(sum_of(75, 0).buckets[0], PAGES - 1);
 	assert_int_equal(sum_of(1, 11).hits, 1);
 	/* they are taken again before any new one, and are empty */
 	page = take(0, living, 64);
