@@ -189,14 +189,10 @@ bool gt_detach_is_stub_return(const struct gt_detach *out, uint64_t address)
 
 /* A: code. */
 
-/* How much of the code stays: the hook that keeps our frames out of what a walk over a stack tells,
- * and those by which unwinders find unwind data; these alone; of these the one that calls nothing of the program's;
- * nothing. */
-enum keep { KEEP_NOTHING, KEEP_FINDS, KEEP_LOOKUPS, KEEP_WALKS };
-
-/* Whether the patch is the jump of a hook, and for how long it stays then. It leads to the hook's
- * stub, or to an island with a jump there. */
-static enum keep is_needed(struct gt_detach *out, const struct graftrace_patch *patch, bool *hook)
+/* The first stage that does not need the patch: of a hook's jump. It leads to the hook's stub, or to an island with a
+ * jump there. *hook: whether it is one. Of any other patch, and of other hooks, the first of all. */
+static enum gt_detach_stage needed_before(struct gt_detach *out,
+					  const struct graftrace_patch *patch, bool *hook)
 {
 	uint8_t jump[5], stub[6];
 	uint64_t at = patch->address;
@@ -209,44 +205,44 @@ static enum keep is_needed(struct gt_detach *out, const struct graftrace_patch *
 	if (patch->bytes >= 2 && jump[0] == 0xeb) {
 		at += 2 + (uint64_t)(int64_t)(int8_t)jump[1];
 		if (gt_process_read(out->process, at, jump, sizeof(jump)))
-			return KEEP_NOTHING;
+			return GT_DETACH_HAS_WALKS;
 	} else if (patch->bytes < sizeof(jump)) {
-		return KEEP_NOTHING;
+		return GT_DETACH_HAS_WALKS;
 	}
 	memcpy(&distance, jump + 1, sizeof(distance));
 	at += sizeof(jump) + (uint64_t)(int64_t)distance;
 	if (jump[0] != 0xe9 || !gt_detach_in_region(out, at) ||
 	    gt_process_read(out->process, at, stub, sizeof(stub)) || stub[5] != 0xe8)
-		return KEEP_NOTHING;
+		return GT_DETACH_HAS_WALKS;
 	*hook = stub[0] == 0x48; /* a probe's */
 	if (stub[0] != 0x68)
-		return KEEP_NOTHING;
+		return GT_DETACH_HAS_WALKS;
 	memcpy(&site, stub + 1, sizeof(site));
 	if (site >= out->state.hook_count || site >= GRAFTRACE_AGENT_HOOKS)
-		return KEEP_NOTHING;
+		return GT_DETACH_HAS_WALKS;
 	*hook = true;
 	switch (out->state.hooks[site].kind) {
 	case GRAFTRACE_HOOK_FIND_OBJECT:
-		return KEEP_FINDS;
+		return GT_DETACH_HAS_NONE;
 	case GRAFTRACE_HOOK_ITERATE_PHDR:
-		return KEEP_LOOKUPS;
+		return GT_DETACH_HAS_FINDS;
 	case GRAFTRACE_HOOK_UNWIND_BACKTRACE:
-		return KEEP_WALKS;
+		return GT_DETACH_HAS_LOOKUPS;
 	default:
-		return KEEP_NOTHING;
+		return GT_DETACH_HAS_WALKS;
 	}
 }
 
 /* Whether an appended entry of the journal stays for now: such a hook's jump, and what follows it
  * up to the next hook's: its patches elsewhere. */
-static bool is_kept(struct gt_detach *out, const struct graftrace_patch *patch, enum keep keep,
-		    bool *keeps)
+static bool is_kept(struct gt_detach *out, const struct graftrace_patch *patch,
+		    enum gt_detach_stage stage, bool *keeps)
 {
 	bool hook;
-	enum keep needed = is_needed(out, patch, &hook);
+	enum gt_detach_stage needed = needed_before(out, patch, &hook);
 
 	if (hook)
-		*keeps = needed && needed <= keep && out->lookup_count < GT_DETACH_LOOKUPS;
+		*keeps = stage < needed && out->lookup_count < GT_DETACH_LOOKUPS;
 	if (needed && *keeps)
 		out->lookups[out->lookup_count++] = patch->address;
 	return *keeps;
@@ -282,7 +278,7 @@ static int undo_patch(struct gt_detach *out, struct gt_editor *code,
 struct undoing {
 	struct gt_detach *out;
 	struct gt_editor *code;
-	enum keep keep;
+	enum gt_detach_stage stage;
 	bool keeps;
 };
 
@@ -290,7 +286,8 @@ static int undo_unless_kept(void *data, const struct graftrace_patch *patch)
 {
 	struct undoing *undoing = data;
 
-	return undoing->keep && is_kept(undoing->out, patch, undoing->keep, &undoing->keeps)
+	return undoing->stage < GT_DETACH_HAS_NONE &&
+			       is_kept(undoing->out, patch, undoing->stage, &undoing->keeps)
 		       ? 0
 		       : undo_patch(undoing->out, undoing->code, patch);
 }
@@ -318,9 +315,9 @@ int gt_detach_each_patch(const struct gt_detach *out, uint64_t journal, uint32_t
 }
 
 static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t journal,
-		      uint32_t first, uint32_t end, enum keep keep)
+		      uint32_t first, uint32_t end, enum gt_detach_stage stage)
 {
-	struct undoing undoing = { out, code, keep, false };
+	struct undoing undoing = { out, code, stage, false };
 	int error = gt_detach_each_patch(out, journal, first, end, undo_unless_kept, &undoing);
 
 	return error ? error : gt_editor_flush(code);
@@ -328,7 +325,7 @@ static int undo_range(struct gt_detach *out, struct gt_editor *code, uint64_t jo
 
 /* Functions' jumps first, then hooks' and the patches elsewhere that they needed. */
 static int undo_code(struct gt_detach *out, const struct gt_stopped_threads *threads,
-		     enum keep keep)
+		     enum gt_detach_stage stage)
 {
 	struct gt_editor *code = malloc(sizeof(*code));
 	int error = code != NULL ? gt_detach_leave_jumps(out, threads) : GT_ENOMEM;
@@ -343,7 +340,7 @@ static int undo_code(struct gt_detach *out, const struct gt_stopped_threads *thr
 			gt_editor_init(code, out->process);
 			error = undo_range(out, code, page.journal, pass ? page.journal_mains : 0,
 					   pass ? page.journal_used : page.journal_mains,
-					   pass ? keep : KEEP_NOTHING);
+					   pass ? stage : GT_DETACH_HAS_NONE);
 		}
 	}
 	free(code);
@@ -378,52 +375,60 @@ static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_thre
 	return error;
 }
 
-static int say_leaving(struct gt_detach *out)
+static int say_leaving(const struct gt_detach *out)
 {
 	const uint32_t yes = 1;
-	int error = gt_process_write(out->process,
-				     out->image + out->header.state_offset +
-					     offsetof(struct graftrace_agent_state, leaving),
-				     &yes, sizeof(yes));
 
-	out->leaving = !error;
-	return error;
+	return gt_process_write(out->process,
+				out->image + out->header.state_offset +
+					offsetof(struct graftrace_agent_state, leaving),
+				&yes, sizeof(yes));
+}
+
+/* Whether somebody needs one of the last hooks, for the agent's own frames. Lookups, which are short, may be under way at
+ * each stop, where many threads throw: they are waited for only so long. */
+static bool needs_lookups(struct gt_detach *out)
+{
+	return !out->clean || out->throwing || out->handling ||
+	       (out->state.looking && out->lookup_rounds++ < LOOKUPS_MOST);
 }
 
 /*
- * One step a round:
+ * One stage a round:
  *  1. No slot leads to us any more: there is nothing that a walk would have to keep quiet about.
  *  2. Those that have begun in the hook of walks have ended. From now on the agent makes no calls of the program's
  *     that may throw.
- *  3. Those that it has made have ended, and their exceptions have landed: no unwinder has to be told of the agent's
- *     frames, and the hook of dl_iterate_phdr goes.
- *  4. That of _dl_find_object goes when nobody comes from there any more.
- * In 3 and 4 a signal's handler may run on top of the agent's code, and walk over its frames. Lookups, which are short,
- * may be under way at each stop, where many threads throw: they are waited for only so long.
+ *  3. Those that it has made have ended, and their exceptions have landed; no signal's handler runs on top of the
+ *     agent's code, whose frames it may walk over: the hook of dl_iterate_phdr goes.
+ *  4. In the next round, under the same conditions, that of _dl_find_object.
  */
 static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *threads)
 {
-	int error = 0;
+	const enum gt_detach_stage next = out->stage + 1;
+	bool ready = false;
+	int error;
 
-	if (!out->lookup_count)
-		out->walks_gone = out->lookups_gone = out->lookups_gone || out->clean;
-	if (out->quiet && !out->walks_gone) {
-		error = undo_code(out, threads, KEEP_LOOKUPS);
-		out->walks_gone = true;
-	} else if (!out->clean || out->walking || out->lookups_gone) {
-		return 0;
-	} else if (!out->leaving) {
-		error = say_leaving(out);
-	} else if (out->throwing || out->handling ||
-		   (out->state.looking && out->lookup_rounds++ < LOOKUPS_MOST)) {
-		return 0;
-	} else if (!out->calls_gone) {
-		error = undo_code(out, threads, KEEP_FINDS);
-		out->calls_gone = true;
-	} else {
-		error = undo_code(out, threads, KEEP_NOTHING);
-		out->lookups_gone = true;
+	if (!out->lookup_count && out->clean)
+		out->stage = GT_DETACH_HAS_NONE;
+	switch (out->stage) {
+	case GT_DETACH_HAS_WALKS:
+		ready = out->quiet;
+		break;
+	case GT_DETACH_HAS_LOOKUPS:
+		ready = out->clean && !out->walking;
+		break;
+	case GT_DETACH_HAS_LEFT:
+	case GT_DETACH_HAS_FINDS:
+		ready = !needs_lookups(out);
+		break;
+	case GT_DETACH_HAS_NONE:
+		break;
 	}
+	if (!ready)
+		return 0;
+	error = next == GT_DETACH_HAS_LEFT ? say_leaving(out) : undo_code(out, threads, next);
+	if (!error)
+		out->stage = next;
 	return error;
 }
 
@@ -444,7 +449,7 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	out->clean = false;
 	error = gt_detach_read_agent(out, message);
 	if (!error && first)
-		error = undo_code(out, &threads, KEEP_WALKS);
+		error = undo_code(out, &threads, GT_DETACH_HAS_WALKS);
 	if (!error)
 		error = gt_detach_read_granules(out);
 	/* A walk of V8's that holds a place of the mirror may write there: all waits for it. */
@@ -456,7 +461,8 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 		error = put_back_and_look(out, &threads, message);
 	if (!error && !walked)
 		error = undo_hooks(out, &threads);
-	*done = !error && out->lookups_gone && !out->inside && !out->foreign && !walked;
+	*done = !error && out->stage == GT_DETACH_HAS_NONE && !out->inside && !out->foreign &&
+		!walked;
 	if (*done)
 		error = gt_detach_unmap(out, &threads, message);
 	gt_threads_resume(out->process, &threads);
@@ -574,7 +580,7 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 		if (!error && !done && look_for_suspended(out))
 			error = gt_fail(message, GT_ENOMEM, "no memory to detach");
 		if (!error && !done &&
-		    ((out->foreign && out->lookups_gone) ||
+		    ((out->foreign && out->stage == GT_DETACH_HAS_NONE) ||
 		     !pause_for(out, start, (uint64_t)limit_ms)))
 			break;
 	}

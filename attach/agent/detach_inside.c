@@ -48,7 +48,7 @@ static bool is_ours(const void *data, uint64_t address)
 /* Within the instructions that a lookup's patch covers: they are not there yet. */
 static bool is_kept(const struct gt_detach *out, uint64_t place)
 {
-	for (uint32_t i = 0; !out->lookups_gone && i < out->lookup_count; i++)
+	for (uint32_t i = 0; out->stage < GT_DETACH_HAS_NONE && i < out->lookup_count; i++)
 		if (place - out->lookups[i] < 32)
 			return true;
 	return false;
@@ -281,7 +281,8 @@ static int look_at_thread(struct looker *looker, struct gt_seen_thread *seen)
 		out->inside = true;
 	else if (!error)
 		seen->left = true;
-	seen->past_walks = seen->past_walks || (!inside && !error && out->walks_gone);
+	seen->past_walks =
+		seen->past_walks || (!inside && !error && out->stage >= GT_DETACH_HAS_LOOKUPS);
 	return error;
 }
 
@@ -555,7 +556,8 @@ int gt_detach_look_inside(struct gt_detach *out, const struct gt_stopped_threads
 	called = out->state.called_out != 0;
 	out->inside = out->inside || looker->frames || called || out->state.looking != 0;
 	out->throwing = called;
-	for (size_t i = 0; !error && out->leaving && !called && i < threads->count; i++) {
+	for (size_t i = 0;
+	     !error && out->stage >= GT_DETACH_HAS_LEFT && !called && i < threads->count; i++) {
 		struct gt_seen_thread *seen = gt_detach_seen_thread(out, threads->tids[i]);
 
 		error = seen == NULL	   ? GT_ENOMEM

@@ -84,6 +84,15 @@ struct gt_detach_walk {
 	size_t count;
 };
 
+/* Which hooks the code has yet: see undo_hooks() in detach.c. One follows the other. */
+enum gt_detach_stage {
+	GT_DETACH_HAS_WALKS, /* that of walks, which does not tell of our frames, and the next ones */
+	GT_DETACH_HAS_LOOKUPS, /* those by which unwinders find unwind data */
+	GT_DETACH_HAS_LEFT, /* the same; the agent makes no more calls of the program's that may throw */
+	GT_DETACH_HAS_FINDS, /* of those the ones that call nothing of the program's */
+	GT_DETACH_HAS_NONE,
+};
+
 struct gt_detach {
 	struct gt_process *process;
 	struct gt_tracee *tracee; /* NULL: not known to this host */
@@ -114,13 +123,10 @@ struct gt_detach {
 	/* Patches that stay until no unwinder needs them. */
 	uint64_t lookups[GT_DETACH_LOOKUPS];
 	uint32_t lookup_count;
-	bool lookups_gone;
-	bool walks_gone; /* the hook by which walks do not tell of our frames, before those */
-	bool calls_gone; /* of those the one that calls the program, before the others */
-	bool walking;	 /* someone is in that hook, or may be */
-	bool leaving;	 /* the agent makes no more calls of the program's that may throw */
-	bool throwing;	 /* an exception is on its way through the agent's frames, or may be */
-	bool handling;	 /* this round's: a signal has interrupted our code, its handler runs */
+	enum gt_detach_stage stage;
+	bool walking;  /* someone is in the hook of walks, or may be */
+	bool throwing; /* an exception is on its way through the agent's frames, or may be */
+	bool handling; /* this round's: a signal has interrupted our code, its handler runs */
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;

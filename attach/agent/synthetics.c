@@ -18,16 +18,18 @@ struct gt_synthetic_event *gt_synthetics_find(const struct gt_catalog *catalog, 
 	return NULL;
 }
 
-static int put(struct gt_catalog *catalog, struct gt_synthetic_event *made)
+static int put(struct gt_catalog *catalog, struct gt_synthetic_event *made,
+	       struct gt_message *message)
 {
-	struct gt_synthetic_event **grown =
-		catalog->synthetic_count < SYNTHETICS_MOST
-			? realloc(catalog->synthetics, (catalog->synthetic_count + 1) *
-							       sizeof(struct gt_synthetic_event *))
-			: NULL;
+	struct gt_synthetic_event **grown;
 
+	if (catalog->synthetic_count == SYNTHETICS_MOST)
+		return gt_fail(message, GT_ENOSPC, "there are too many synthetic events, %u",
+			       SYNTHETICS_MOST);
+	grown = realloc(catalog->synthetics,
+			(catalog->synthetic_count + 1) * sizeof(struct gt_synthetic_event *));
 	if (grown == NULL)
-		return GT_ENOMEM;
+		return gt_fail(message, GT_ENOMEM, "no memory for a synthetic event");
 	catalog->synthetics = grown;
 	made->definition.format.number = catalog->next_event++;
 	grown[catalog->synthetic_count++] = made;
@@ -49,8 +51,8 @@ int gt_synthetics_add(struct gt_catalog *catalog, const char *text, size_t bytes
 	}
 	if (result)
 		gt_fail(message, result, "%s", error->text);
-	else if ((result = put(catalog, made)) != 0)
-		gt_fail(message, result, "there are too many synthetic events");
+	else
+		result = put(catalog, made, message);
 	if (result)
 		free(made);
 	return result;

@@ -15,8 +15,7 @@ struct gt_synthetic_event {
 	bool told; /* the sink knows it */
 };
 
-/* Defines the event of a line. GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; GT_ENOMEM: no memory, or there
- * are too many. */
+/* Defines the event of a line. GT_EINVAL, GT_EEXIST: *error says what is wrong, and where; GT_ENOSPC: there are too many; GT_ENOMEM. */
 int gt_synthetics_add(struct gt_catalog *catalog, const char *text, size_t bytes,
 		      struct gt_probe_error *error, struct gt_message *message);
 /* The event of that name which is not removed; NULL: there is none. */

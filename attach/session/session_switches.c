@@ -27,7 +27,13 @@ static void watch_all(struct gt_session *session)
 	pid_t *pids = calloc(session->tracees.count + 1, sizeof(*pids));
 	uint32_t count = 0;
 
-	for (size_t i = 0; pids != NULL && i < session->tracees.count; i++)
+	if (pids == NULL) {
+		session->switches.error =
+			gt_fail(&session->switches.why, GT_ENOMEM,
+				"no memory for what is watched of times off the CPU");
+		return;
+	}
+	for (size_t i = 0; i < session->tracees.count; i++)
 		pids[count++] = session->tracees.list[i]->process.pid;
 	if (count)
 		session->switches.error = gt_off_cpu_start(&session->switches.watch, pids, count,

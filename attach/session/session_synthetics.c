@@ -110,7 +110,7 @@ static bool is_in_use(const struct gt_session *session, const struct gt_syntheti
 {
 	const struct gt_event_format *event = &synthetic->definition.format;
 
-	return gt_event_rules_make(&session->event_rules, event->name) ||
+	return gt_event_rules_are_making(&session->event_rules, event->name) ||
 	       gt_event_rules_act(&session->event_rules, event->system, event->name) ||
 	       is_on(session, event);
 }

@@ -111,7 +111,7 @@ static bool is_named(const struct gt_arena_control *control, uint32_t index, con
 static bool is_in_use(const struct gt_arena_control *control, uint32_t index)
 {
 	const struct gt_event_format *format = &control->synthetics[index]->format;
-	return gt_event_rules_make(&control->rules, format->name) ||
+	return gt_event_rules_are_making(&control->rules, format->name) ||
 	       gt_arena_event_acts(control, format) ||
 	       gt_arena_event_is_on(control, control->later[index].on, format);
 }

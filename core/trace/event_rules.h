@@ -149,7 +149,7 @@ int gt_event_rules_add_hist(struct gt_event_rules *rules, const char *word,
 /* Whether another histogram reads variables of this one. */
 bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt_hist_use *use);
 /* Whether an action of a histogram makes the synthetic event of that name. */
-bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthetic);
+bool gt_event_rules_are_making(const struct gt_event_rules *rules, const char *synthetic);
 
 /* Call when all known events were armed. GT_EINVAL, with the message: there is a filter that fits none of the events
  * that its word matches, a trigger that does not fit its event, or a histogram for whose table there is no room. */

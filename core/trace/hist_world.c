@@ -168,7 +168,7 @@ bool gt_event_rules_are_read(const struct gt_event_rules *rules, const struct gt
 	return false;
 }
 
-bool gt_event_rules_make(const struct gt_event_rules *rules, const char *synthetic)
+bool gt_event_rules_are_making(const struct gt_event_rules *rules, const char *synthetic)
 {
 	for (size_t n = 0; n < rules->count; n++)
 		for (uint32_t i = 0; i < rules->rules[n].action_count; i++) {
