@@ -209,7 +209,7 @@ static void print_hist(FILE *to, const struct gt_profile_table *table,
 	print_name(to, table, row->named.name, 0);
 	putc('\n', to);
 	gt_durations_head(&durations, row->hits, text, sizeof(text));
-	fprintf(to, "%s\n", text);
+	fprintf(to, "  %s\n", text);
 	if (!gt_durations_range(&durations, &first, &last))
 		return;
 	for (uint32_t i = first; i <= last; i++) {

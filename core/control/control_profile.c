@@ -3,7 +3,7 @@
  * The function profiler: function_profile_enabled, and its tables in trace_stat/. A program's
  * threads are not its CPUs: function0 has all of them, per_thread/TID/trace_stat one. Behaviour and
  * text: kernel/trace/ftrace.c (ftrace_profile_write, function_stat_show). Beside each of Linux's tables
- * there is one of histograms, as bpftrace prints them.
+ * there is one of histograms.
  */
 #include "core/control/control_row.h"
 #include "core/control/control_table.h"
@@ -134,7 +134,7 @@ static void append_hist_line(struct gt_control_handle *handle,
 		append(handle, "%s", handle->line != 0 ? "\n" : "");
 		for (const char *c = row->name; *c != '\0' && handle->text_bytes < 1024; c++)
 			append(handle, "%c", (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
-		append(handle, ": ");
+		append(handle, "\n  ");
 		handle->text_bytes += gt_durations_head(&row->durations, row->hits,
 							handle->text + handle->text_bytes,
 							sizeof(handle->text) - handle->text_bytes);

@@ -47,23 +47,26 @@ static uint64_t share(uint64_t of, uint64_t part, uint64_t whole)
 	return whole != 0 ? of * part / whole : 0;
 }
 
-/* With three digits, or as whole nanoseconds. */
-static size_t put_time(char *text, size_t bytes, uint64_t ns)
+/* In 12 columns with three decimals, in the unit that leaves at most three digits before the point; or as whole
+ * nanoseconds. rough: in as many columns as it takes, with three digits in all. */
+static size_t put_time(char *text, size_t bytes, uint64_t ns, bool rough)
 {
 	static const char *const units[] = { "us", "ms", "s" };
 	uint64_t unit = 1000;
 	uint32_t i = 0;
 
 	if (ns < 1000)
-		return gt_format(text, bytes, "%u ns", (unsigned)ns);
+		return gt_format(text, bytes, rough ? "%u ns" : "%9u ns", (unsigned)ns);
 	for (; i < 2 && ns / unit >= 1000; i++)
 		unit *= 1000;
-	const unsigned whole = (unsigned)(ns / unit), rest = (unsigned)(ns % unit / (unit / 100));
+	const unsigned whole = (unsigned)(ns / unit), rest = (unsigned)(ns % unit / (unit / 1000));
 
+	if (!rough)
+		return gt_format(text, bytes, "%5u.%03u %-2s", whole, rest, units[i]);
 	if (whole < 10)
-		return gt_format(text, bytes, "%u.%02u %s", whole, rest, units[i]);
+		return gt_format(text, bytes, "%u.%02u %s", whole, rest / 10, units[i]);
 	if (whole < 100)
-		return gt_format(text, bytes, "%u.%u %s", whole, rest / 10, units[i]);
+		return gt_format(text, bytes, "%u.%u %s", whole, rest / 100, units[i]);
 	return gt_format(text, bytes, "%u %s", whole, units[i]);
 }
 
@@ -87,8 +90,9 @@ static size_t put_percentile(char *text, size_t bytes, const struct gt_durations
 
 		ns += share(width, rank - before, count) - width / count / 2;
 	}
-	size_t used = gt_format(text, bytes, ", p%u %s ", percent, word);
-	return used + put_time(text + used, bytes - used, ns);
+	size_t used =
+		gt_format(text, bytes, "%s p%u %s ", percent == 50 ? ":" : ",", percent, word);
+	return used + put_time(text + used, bytes - used, ns, true);
 }
 
 size_t gt_durations_head(const struct gt_durations *durations, uint64_t hits, char *text,
@@ -113,26 +117,25 @@ size_t gt_durations_line(const struct gt_durations *durations, uint32_t bucket, 
 {
 	const uint64_t *counts = durations->counts;
 	uint64_t most = 1;
-	char range[48];
 	uint32_t bar = GT_DURATIONS_BAR;
 
 	if (columns != 0 && columns < GT_DURATIONS_COLUMNS)
 		bar = columns > FIXED_COLUMNS + LEAST_BAR ? columns - FIXED_COLUMNS : LEAST_BAR;
 	for (uint32_t i = 0; i < GT_DURATIONS; i++)
 		most = counts[i] > most ? counts[i] : most;
-	size_t used = gt_format(range, sizeof(range), "[");
-	used += put_time(range + used, sizeof(range) - used, durations->starts_ns[bucket]);
-	used += gt_format(range + used, sizeof(range) - used, ", ");
+	size_t used = put_time(line, bytes, durations->starts_ns[bucket], false);
+	used += gt_format(line + used, bytes - used, " - ");
 	if (bucket + 1 < GT_DURATIONS)
-		used += put_time(range + used, sizeof(range) - used,
-				 durations->starts_ns[bucket + 1]);
+		used += put_time(line + used, bytes - used, durations->starts_ns[bucket + 1],
+				 false);
 	else
-		used += gt_format(range + used, sizeof(range) - used, "...");
-	gt_format(range + used, sizeof(range) - used, ")");
-	const uint32_t filled = (uint32_t)share(bar, counts[bucket], most);
-
-	used = gt_format(line, bytes, "%-18s %10llu |", range, (unsigned long long)counts[bucket]);
+		used += gt_format(line + used, bytes - used, "%12s", "and more");
+	used += gt_format(line + used, bytes - used, " %11llu |",
+			  (unsigned long long)counts[bucket]);
+	/* one at least for what is there at all */
+	uint32_t filled = (uint32_t)share(bar, counts[bucket], most);
+	filled += filled < bar && counts[bucket] != 0;
 	for (uint32_t i = 0; i < bar; i++)
-		used += gt_format(line + used, bytes - used, i < filled ? "@" : " ");
+		used += gt_format(line + used, bytes - used, i < filled ? "#" : " ");
 	return used + gt_format(line + used, bytes - used, "|");
 }

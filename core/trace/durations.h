@@ -16,7 +16,7 @@
 #define GT_DURATIONS GRAFTRACE_PROFILE_BUCKETS
 /* A line's bytes, and the columns of one with a bar of GT_DURATIONS_BAR. */
 #define GT_DURATIONS_LINE    128
-#define GT_DURATIONS_COLUMNS 72
+#define GT_DURATIONS_COLUMNS 82
 #define GT_DURATIONS_BAR     40
 
 /* Where the buckets begin; where the next one begins, a bucket ends, and the last has no end. */
@@ -35,8 +35,8 @@ bool gt_durations_range(const struct gt_durations *durations, uint32_t *first, u
  * took at most, as far as buckets tell. Returns the text's length, as the next one. */
 size_t gt_durations_head(const struct gt_durations *durations, uint64_t hits, char *text,
 			 size_t bytes);
-/* A bucket's line, without its end: `[24 ns, 49 ns)  990 |@@@   |`, of GT_DURATIONS_COLUMNS columns if
- * `columns` is 0, else of no more than that where it can be. */
+/* A bucket's line as graftrace report --hist has it, without its end: `24 ns - 49 ns  990 |###   |`, of
+ * GT_DURATIONS_COLUMNS columns if `columns` is 0, else of no more than that where it can be. */
 size_t gt_durations_line(const struct gt_durations *durations, uint32_t bucket, uint32_t columns,
 			 char *line, size_t bytes);
 

@@ -192,12 +192,14 @@ def test_histograms_are_drawn_for_the_functions_that_are_named(graftrace, compil
     assert quick.splitlines()[0] == "quick"
     name, head, *lines = naps.splitlines()
     assert name == "naps"
-    assert re.fullmatch(r"33 calls, p50 about [\d.]+ ms, p90 about [\d.]+ ms, p99 (about [\d.]+ m?s|above [\d.]+ s)", head)
-    counts = [int(re.fullmatch(r"\[[\d.]+ [mu]?s, ([\d.]+ m?s|\.\.\.)\) +(\d+) \|@* *\|", line)[2]) for line in lines]
+    assert re.fullmatch(r"  33 calls: p50 about [\d.]+ ms, p90 about [\d.]+ ms, p99 (about [\d.]+ m?s|above [\d.]+ s)",
+                        head)
+    counts = [int(re.fullmatch(r" +[\d.]+ [mu]?s +- +([\d.]+ m?s ?|and more) +(\d+) \|#* *\|", line)[2])
+              for line in lines]
     assert sum(counts) == 33 and counts[0] and counts[-1]
-    assert f"|{'@' * 40}|" in lines[counts.index(max(counts))]
+    assert f"|{'#' * 40}|" in lines[counts.index(max(counts))]
     cut = graftrace("profile", "--hist", "*", "--limit", "1", "--sort", "calls", program).stderr
-    assert cut.startswith("quick\n100000 calls, p50 ") and "3 more functions are not shown" in cut
+    assert cut.startswith("quick\n  100000 calls: p50 ") and "3 more functions are not shown" in cut
     assert graftrace("profile", "--hist", "no_such_*", program).stderr == ""
 
 

@@ -56,9 +56,9 @@ def timed(text):
     """{function: calls in its histogram}"""
     found = {}
     for part in filter(None, text.split("\n\n")):
-        head, *lines = part.splitlines()
-        assert re.fullmatch(r"\w+: \d+ calls?(, \d+ not timed)?(, p\d\d (about|below|above) [\d.]+ [num]?s)*", head)
-        found[head.split(":")[0]] = sum(int(line.split(")")[1].split()[0]) for line in lines)
+        name, head, *lines = part.splitlines()
+        assert re.fullmatch(r"  \d+ calls?(, \d+ not timed)?(. p\d\d (about|below|above) [\d.]+ [num]?s)*", head)
+        found[name] = sum(int(line.split("|")[0].split()[-1]) for line in lines)
     return found
 
 

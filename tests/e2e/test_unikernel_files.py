@@ -294,8 +294,8 @@ def timed(machine):
     found = collections.Counter()
     for cpu in (0, 1):
         for part in ftrace(machine, f"trace_stat/function_hist{cpu}").decode().split("\n\n"):
-            head, *lines = part.splitlines() or [""]
-            found[head.split(":")[0]] += sum(int(line.split(")")[1].split()[0]) for line in lines)
+            name, _, *lines = part.splitlines() or ["", ""]
+            found[name] += sum(int(line.split("|")[0].split()[-1]) for line in lines)
     return found
 
 

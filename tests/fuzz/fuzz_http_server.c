@@ -15,8 +15,9 @@
 #include "port/fake/fake.h"
 #include "port/host/memory.h"
 
-#define FUNCTIONS   40
-#define ANSWER_MOST (4u << 20)
+#define FUNCTIONS     40
+#define PROFILE_PAGES (FUNCTIONS / GRAFTRACE_PROFILE_FUNCTIONS + 1)
+#define ANSWER_MOST   (4u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -254,8 +255,9 @@ static void shut_down(void)
 	for (uint32_t cpu = 0; cpu < GT_ARENA_WRITERS; cpu++) {
 		if (control.profile[cpu] == NULL)
 			continue;
-		resize(NULL, control.profile[cpu][0], GRAFTRACE_PROFILE_PAGE_BYTES, 0);
-		resize(NULL, control.profile[cpu], sizeof(void *), 0);
+		for (uint32_t i = 0; i < PROFILE_PAGES; i++)
+			resize(NULL, control.profile[cpu][i], GRAFTRACE_PROFILE_PAGE_BYTES, 0);
+		resize(NULL, control.profile[cpu], PROFILE_PAGES * sizeof(void *), 0);
 	}
 	resize(NULL, control.marks, FUNCTIONS, 0);
 	resize(NULL, control.wanted, FUNCTIONS, 0);

@@ -670,14 +670,19 @@ static void the_profilers_table_reads_as_linuxs(void **state)
 	gt_control_close(&handle, &message);
 	assert_string_equal(
 		get("trace_stat/function_hist0"),
-		"a_name_that_is_longer_than_the_column_it_stands_in: 3 calls, 1 not timed, "
-		"p50 above 4.29 s, p90 above 4.29 s, p99 above 4.29 s\n"
-		"[4.29 s, ...)               2 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n"
+		"a_name_that_is_longer_than_the_column_it_stands_in\n"
+		"  3 calls, 1 not timed: p50 above 4.29 s, p90 above 4.29 s, p99 above 4.29 s\n"
+		"    4.294 s  -     and more           2 "
+		"|########################################|\n"
 		"\n"
-		"beta: 2 calls, p50 about 24.5 us, p90 about 98.3 us, p99 about 98.3 us\n"
-		"[16.3 us, 32.7 us)          1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n"
-		"[32.7 us, 65.5 us)          0 |                                        |\n"
-		"[65.5 us, 131 us)           1 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n");
+		"beta\n"
+		"  2 calls: p50 about 24.5 us, p90 about 98.3 us, p99 about 98.3 us\n"
+		"   16.384 us -    32.768 us           1 "
+		"|########################################|\n"
+		"   32.768 us -    65.536 us           0 |                                        "
+		"|\n"
+		"   65.536 us -   131.072 us           1 "
+		"|########################################|\n");
 	bytes = 0;
 	assert_int_equal(open_file(&handle, "trace_stat/function_hist0"), 0);
 	while ((got = gt_control_read(&handle, small, 7, &message)) > 0) {
