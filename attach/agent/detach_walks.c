@@ -101,8 +101,9 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *da
 	uint64_t real;
 
 	(void)dwfl;
+	/* Words of unwinders lie below walk->last: this frame is the first above, and large. */
 	if (value == NULL) {
-		frames->failed = true;
+		frames->failed = address < frames->walk->last || address >= frames->stack->end;
 		return false;
 	}
 	*word = *value;

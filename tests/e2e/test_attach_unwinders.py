@@ -228,9 +228,17 @@ __attribute__((noinline)) static int throws()
 		return thrown;
 	}
 }
+/* Its words are among the lowest of the room. */
+__attribute__((noinline)) static void throws_below()
+{
+	volatile char room[ROOM - 8192 + 1];
+	asm volatile("" : : "r"(room));
+	sum = throws();
+	asm volatile("" : : "r"(room));
+}
 __attribute__((noinline)) static void waits()
 {
-	volatile char room[8192];
+	volatile char room[ROOM];
 	asm volatile("" : : "r"(room));
 #ifdef HUGE_RULES
 	/* DW_CFA_same_value of register 134217712, and four copies of the row */
@@ -244,7 +252,7 @@ static void *runs(void *data)
 {
 	volatile char line[1024];
 	asm volatile("" : : "r"(line));
-	throws();
+	throws_below();
 	made(waits);
 	return data;
 }
@@ -273,9 +281,10 @@ int main(int argc, char **)
 """
 
 
-@pytest.mark.parametrize("words", [[], ["made"]], ids=["file", "made"])
-def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, compile, words):
-    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", compiler="g++", suffix=".cc")
+@pytest.mark.parametrize("words, room", [([], 8192), (["made"], 8192), ([], 70000), ([], 100000)],
+                         ids=["file", "made", "70000", "100000"])
+def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, compile, words, room):
+    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", f"-DROOM={room}", compiler="g++", suffix=".cc")
     with Running(program, *words) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("throw and wait") == "waiting"
@@ -286,7 +295,7 @@ def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, comp
 
 
 def test_rules_of_frames_that_take_any_memory_do_not_hold_the_process_up(graftrace, compile):
-    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", "-DHUGE_RULES", compiler="g++", suffix=".cc")
+    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", "-DROOM=8192", "-DHUGE_RULES", compiler="g++", suffix=".cc")
     with Running(program) as target:
         tracer = start_recording(graftrace, target.pid)
         assert target("throw and wait") == "waiting"
