@@ -4,15 +4,17 @@
  * of threads that wait (detach_frames.c).
  *
  * The walk is libdwfl's, and takes what the program has mapped: files that somebody may shorten meanwhile (SIGBUS), rules
- * that want any amount of time and memory. So it is made in a child of ours, between two rounds, with limits. What it
- * does not answer in time counts as an unwinder: the thread is waited for.
+ * that want any amount of time and memory. So it is made in a child of ours, between two rounds, with limits and
+ * without root's rights. What it does not answer in time counts as an unwinder: the thread is waited for.
  */
 #define _GNU_SOURCE
 #include "attach/agent/catalog.h"
 #include "attach/agent/detach_private.h"
 #include "attach/process/clock.h"
+#include "attach/process/credentials.h"
 
 #include <elfutils/libdwfl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +37,7 @@
 
 /* A file that is mapped as code. */
 struct source {
-	pid_t pid;
-	const struct gt_map *map;
+	int fd; /* -1: it cannot be opened */
 };
 
 struct frames {
@@ -57,10 +58,9 @@ static int open_source(Dwfl_Module *module, void **data, const char *name, Dwarf
 		       char **file, Elf **elf)
 {
 	const struct source *source = *data;
-	struct stat status;
 
 	(void)module, (void)name, (void)base, (void)file, (void)elf;
-	return source != NULL ? gt_catalog_open_mapped(source->pid, source->map, &status) : -1;
+	return source != NULL ? source->fd : -1;
 }
 
 static int find_no_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
@@ -103,7 +103,8 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *da
 	(void)dwfl;
 	/* Words of unwinders lie below walk->last: this frame is the first above, and large. */
 	if (value == NULL) {
-		frames->failed = address < frames->walk->last || address >= frames->stack->end;
+		if (address < frames->walk->last || address >= frames->stack->end)
+			frames->failed = true;
 		return false;
 	}
 	*word = *value;
@@ -139,6 +140,7 @@ static void report_files(struct frames *frames)
 		const struct gt_map *map = &maps->entries[i];
 		bool code = map->executable;
 		Dwfl_Module *module;
+		struct stat status;
 		void **data;
 
 		for (next = i + 1; next < maps->count; next++) {
@@ -156,7 +158,8 @@ static void report_files(struct frames *frames)
 					    maps->entries[next - 1].end);
 		if (module == NULL)
 			continue;
-		frames->sources[i] = (struct source){ frames->out->process->pid, map };
+		frames->sources[i].fd =
+			gt_catalog_open_mapped(frames->out->process->pid, map, &status);
 		dwfl_module_info(module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
 		*data = &frames->sources[i];
 	}
@@ -267,13 +270,28 @@ static void limit_memory(void)
 		_exit(1);
 }
 
+/* From root to the user whose files they are, which are open by now. */
+static void become(const struct gt_credentials *user)
+{
+	if (geteuid() != 0)
+		return;
+	if (setgroups(0, NULL) != 0 ||
+	    setresgid(user->gids[1], user->gids[1], user->gids[1]) != 0 ||
+	    setresuid(user->uids[1], user->uids[1], user->uids[1]) != 0)
+		_exit(1);
+}
+
 /* In the child. Each answer is given at once. */
-static void answer_all(struct gt_detach *out, volatile uint8_t *answers)
+static void answer_all(struct gt_detach *out, const struct gt_credentials *user,
+		       volatile uint8_t *answers)
 {
 	struct frames frames = { .out = out };
 
 	limit_memory();
-	for (size_t i = 0; i < out->wanted_count && (i || begin(&frames) == 0); i++)
+	if (begin(&frames) != 0)
+		return;
+	become(user);
+	for (size_t i = 0; i < out->wanted_count; i++)
 		answers[i] = unwinds(&frames, &out->wanted[i]) ? UNWINDS : WAITS;
 }
 
@@ -294,8 +312,12 @@ static void wait_for(pid_t child)
 static void ask_child(struct gt_detach *out, volatile uint8_t *answers)
 {
 	const pid_t parent = getpid();
+	struct gt_credentials user;
 	sigset_t all, before;
 	pid_t child;
+
+	if (gt_credentials_read(out->process->pid, &user) != 0)
+		return;
 
 	/* No handler of ours runs in the child. */
 	sigfillset(&all);
@@ -304,10 +326,11 @@ static void ask_child(struct gt_detach *out, volatile uint8_t *answers)
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() == parent)
-			answer_all(out, answers);
+			answer_all(out, &user, answers);
 		_exit(0);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	gt_credentials_free(&user);
 	if (child > 0)
 		wait_for(child);
 }
