@@ -237,8 +237,8 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message);
  * Operations of struct gt_control_ops: core/control/control.h says what they take and give, and has the errors that are
  * not named here. They are called with no lock held, but for gt_live_get(), which may be called with change.lock held.
  * Each may hold live->lock, or the view's, the session's or a store's lock, for moments; its comment says which of
- * change.lock, reading.lock and instances.lock it takes. "Pulls": it calls gt_live_pull(), so it takes turn and
- * instances.lock, and reading.lock if a command is met. A change of what is traced may fail with an error of patching
+ * change.lock, reading.lock and instances.lock it takes. "No lock": none of these. "Pulls": it calls gt_live_pull(), so
+ * it takes turn and instances.lock, and reading.lock if a command is met. A change of what is traced may fail with an error of patching
  * (attach/session/session.h), and is in force then.
  */
 
@@ -306,7 +306,7 @@ int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t ind
 void gt_live_list_close(struct gt_control_target *target, void *list);
 
 /* Change a list: open makes a copy (empty: an empty one), add and remove change it, close puts it in force. The list may
- * have been changed by others meanwhile: then close repeats all of it with the list of then. open takes change.lock for a
+ * have been changed by others meanwhile: then close repeats all of it with the list of then, unless `empty`. open takes change.lock for a
  * moment; add and remove no lock; close change.lock and instances.lock, and of an instance it pulls. */
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
 		      void **edit, struct gt_message *message);
@@ -338,8 +338,8 @@ int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_cont
 int gt_live_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
 		   uint32_t *tid);
 /* Sets a list of threads. Takes change.lock; of the top instances.lock; of an instance pulls, and takes instances.lock
- * for the lists of events. GT_ENOSPC: more than GT_SESSION_THREADS in a list of the top's; GT_EBUSY: lists of events in
- * drain mode. */
+ * for the lists of events. GT_ENOSPC: the top's set_ftrace_pid and set_ftrace_notrace_pid have GT_SESSION_THREADS at
+ * most; GT_EBUSY: a list of events in drain mode. */
 int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,
 			const uint32_t *tids, uint32_t count, struct gt_message *message);
 
