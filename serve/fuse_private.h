@@ -2,10 +2,10 @@
 /* What fuse.c (the mount and its threads), fuse_nodes.c (names), fuse_requests.c (what the kernel
  * asks), fuse_owners.c (changed owners and modes) and fuse_files.c (open files) share.
  *
- * The receiving thread takes requests in, the working thread carries them out. Functions of nodes and of
- * owners take the lock of the table and may be called from both threads; those that make or free a table
- * take none: call them before the threads run, or after they have ended. No function of
- * this file is called with fuse->lock held. */
+ * The receiving thread takes requests in, the working thread carries them out. Functions of nodes
+ * and of owners take the lock of the table and may be called from both threads; those that make or
+ * free a table take none: call them before the threads run, or after they have ended. No function
+ * of this file is called with fuse->lock held. */
 #ifndef GT_SERVE_FUSE_PRIVATE_H
 #define GT_SERVE_FUSE_PRIVATE_H
 

@@ -64,9 +64,9 @@ unsigned gt_http_check(const struct gt_http_server *server, struct MHD_Connectio
 void gt_http_carry_token(const struct gt_http_server *server, struct MHD_Connection *connection,
 			 char *query, size_t room);
 
-/* http_read.c: answers a GET, or with `head` a HEAD, of exchange->node, which `url` names. An error of the control file is
- * an answer, too. MHD_YES: an answer is queued; MHD_NO: there was no memory for one, and libmicrohttpd is to close the
- * connection. May wait 0.2 seconds for another reader to leave the file. */
+/* http_read.c: answers a GET, or with `head` a HEAD, of exchange->node, which `url` names. An error of the control
+ * file is an answer, too. MHD_YES: an answer is queued; MHD_NO: there was no memory for one, and libmicrohttpd is to
+ * close the connection. May wait 0.2 seconds for another reader to leave the file. */
 int gt_http_answer_get(struct gt_http_exchange *exchange, struct MHD_Connection *connection,
 		       const char *url, bool head);
 

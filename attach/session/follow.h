@@ -88,14 +88,14 @@ void gt_follow_end_threads(struct gt_session *session, bool is_time);
 void gt_follow_end_writers(struct gt_session *session, pid_t pid);
 /* The same for all processes, also for a fork that ended before its letter was read. */
 void gt_follow_end_all(struct gt_session *session);
-/* Takes the agent out of a process that lives; it stays in the list without the agent. Threads of it
- * that wait for answers get them as soon as no call and no return leads to the agent. why: the reason
- * to note (gt_session_note_untraced); then it counts as without the agent also after an error. NULL: none, and after
- * an error the process keeps the agent.
- * limit_ms: how long threads that stand inside the agent are waited for; *left: what could not be taken out; it means
- * nothing after an error (gt_detach_waiting). GT_EGONE: it has ended; GT_EBUSY: a thread cannot be stopped; GT_EFORMAT: the
- * agent's state was overwritten; GT_EAGAIN: it has entered a sandbox at that moment; GT_ENOTSUP: too many processes
- * share its memory, or a thread runs 32-bit code; GT_EPERM, GT_EIO, GT_ENOMEM. */
+/* Takes the agent out of a process that lives; it stays in the list without the agent. Threads of it that wait for
+ * answers get them as soon as no call and no return leads to the agent. why: the reason to note
+ * (gt_session_note_untraced); then it counts as without the agent also after an error. NULL: none, and after an error
+ * the process keeps the agent. limit_ms: how long threads that stand inside the agent are waited for; *left: what
+ * could not be taken out; it means nothing after an error (gt_detach_waiting). GT_EGONE: it has ended; GT_EBUSY: a
+ * thread cannot be stopped; GT_EFORMAT: the agent's state was overwritten; GT_EAGAIN: it has entered a sandbox at that
+ * moment; GT_ENOTSUP: too many processes share its memory, or a thread runs 32-bit code; GT_EPERM, GT_EIO, GT_ENOMEM.
+ * */
 int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
 		    int limit_ms, enum gt_detach_left *left);
 

@@ -47,7 +47,8 @@ void gt_mail_free_answered(struct gt_session *session, pid_t pid);
  * That list may get longer by it, and nothing in it is changed.
  */
 
-/* Whether there is such a letter. False once the session leaves all processes (gt_follow_detach_all): nobody waits then. */
+/* Whether there is such a letter. False once the session leaves all processes (gt_follow_detach_all): nobody waits
+ * then. */
 bool gt_mail_is_awaited(void *data, const struct gt_process *process);
 /* Acts on all such letters, and answers them. Errors are dropped: one of the sink comes again with what is drained next;
  * without memory an image that the sender executes runs untraced. */

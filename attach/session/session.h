@@ -176,11 +176,11 @@ int gt_session_set_events(struct gt_session *session, struct gt_word_list *words
  * is kept. */
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
-/* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings
- * are copied. Patches. GT_EEXIST: it has one; GT_ENOENT: it has none, or not the histogram that is to be
- * continued or cleared; GT_ENOSPC, GT_ENOMEM; GT_EINVAL: a histogram does not fit the event, or another one has its
- * name; GT_EBUSY: another histogram reads this one's variables. GT_EBUSY,
- * GT_ENOSPC and GT_ENOMEM may be of patching, too: then it was changed (gt_session_event_trigger_get() tells). */
+/* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings are copied.
+ * Patches. GT_EEXIST: it has one; GT_ENOENT: it has none, or not the histogram that is to be continued or cleared;
+ * GT_ENOSPC, GT_ENOMEM; GT_EINVAL: a histogram does not fit the event, or another one has its name; GT_EBUSY: another
+ * histogram reads this one's variables. GT_EBUSY, GT_ENOSPC and GT_ENOMEM may be of patching, too: then it was changed
+ * (gt_session_event_trigger_get() tells). */
 int gt_session_event_trigger(struct gt_session *session, const char *word,
 			     const struct gt_event_trigger *trigger, bool remove,
 			     struct gt_message *message);

@@ -237,9 +237,9 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message);
  * Operations of struct gt_control_ops: core/control/control.h says what they take and give, and has the errors that are
  * not named here. They are called with no lock held, but for gt_live_get(), which may be called with change.lock held.
  * Each may hold live->lock, or the view's, the session's or a store's lock, for moments; its comment says which of
- * change.lock, reading.lock and instances.lock it takes. "No lock": none of these. "Pulls": it calls gt_live_pull(), so
- * it takes turn and instances.lock, and reading.lock if a command is met. A change of what is traced may fail with an error of patching
- * (attach/session/session.h), and is in force then.
+ * change.lock, reading.lock and instances.lock it takes. "No lock": none of these. "Pulls": it calls gt_live_pull(),
+ * so it takes turn and instances.lock, and reading.lock if a command is met. A change of what is traced may fail with
+ * an error of patching (attach/session/session.h), and is in force then.
  */
 
 /* Gives a number: the tracer, tracing_on, a size, the options. Of an instance tracing_on pulls; otherwise no lock.
@@ -305,9 +305,10 @@ int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t ind
 		      struct gt_control_name *name);
 void gt_live_list_close(struct gt_control_target *target, void *list);
 
-/* Change a list: open makes a copy (empty: an empty one), add and remove change it, close puts it in force. The list may
- * have been changed by others meanwhile: then close repeats all of it with the list of then, unless `empty`. open takes change.lock for a
- * moment; add and remove no lock; close change.lock and instances.lock, and of an instance it pulls. */
+/* Change a list: open makes a copy (empty: an empty one), add and remove change it, close puts it in force. The list
+ * may have been changed by others meanwhile: then close repeats all of it with the list of then, unless `empty`. open
+ * takes change.lock for a moment; add and remove no lock; close change.lock and instances.lock, and of an instance it
+ * pulls. */
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
 		      void **edit, struct gt_message *message);
 int gt_live_edit_add(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,

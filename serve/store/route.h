@@ -135,12 +135,12 @@ bool gt_route_leaves_out(const struct gt_route *route, uint32_t tid);
 /* Makes a writer that has been fed nothing; cannot fail. */
 void gt_route_writer_init(struct gt_route_writer *writer);
 /* Decodes a sub-buffer of the source and writes the records that are wanted: the writer's next one, or the last one
- * again with more words. bytes: its header, and the `words` words behind it; copied. growing: its writer may add more. overrun: how many of the writer's
- * records were overwritten until it was copied, counted from any beginning; if sub-buffers are missing before this one,
- * the difference to the last call of which that was true, or to the first call, is written as lost. GT_ENOMEM: nothing
- * of it was decoded, feed it again. GT_EFORMAT: nothing of it can be decoded; if it is closed, and calls of the thread
- * are wanted (tracer, tracing_on, lists of threads), its records count as lost. GT_EAGAIN: a command is due (`due`);
- * feed the same sub-buffer again afterwards. */
+ * again with more words. bytes: its header, and the `words` words behind it; copied. growing: its writer may add more.
+ * overrun: how many of the writer's records were overwritten until it was copied, counted from any beginning; if
+ * sub-buffers are missing before this one, the difference to the last call of which that was true, or to the first
+ * call, is written as lost. GT_ENOMEM: nothing of it was decoded, feed it again. GT_EFORMAT: nothing of it can be
+ * decoded; if it is closed, and calls of the thread are wanted (tracer, tracing_on, lists of threads), its records
+ * count as lost. GT_EAGAIN: a command is due (`due`); feed the same sub-buffer again afterwards. */
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,
 		  uint64_t overrun);
