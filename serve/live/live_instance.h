@@ -16,7 +16,7 @@
 struct gt_trace_settings gt_live_settings(struct gt_live *live);
 /* Gives an instance new settings: the session is asked for them, and they become live->settings, which
  * takes references of its own to the lists. Call with change.lock held; takes instances.lock, with which it
- * copies the records written so far, as gt_live_top_begin_lock() does. GT_EINVAL:
+ * copies the records written so far, as gt_live_top_begin_lock() does. GT_ENOENT: the instance was removed; GT_EINVAL:
  * a glob matches no function; GT_ENOMEM: the old settings stay. After any error of patching
  * (attach/session/session.h lists them: GT_ENOMEM may be one, an error of the sink too) the new ones are in
  * force; gt_session_asked() tells. */
