@@ -334,7 +334,7 @@ struct gt_control_ops {
 	/* Instances: targets of their own that live as long as this one. What would change one that was removed is
 	 * refused with GT_ENOENT, or has no effect. instance: the index'th with its name, which lives as long; GT_ENOENT
 	 * behind the last. make: GT_EINVAL: no such name can be; GT_EEXIST, GT_ENOTSUP, GT_ENOSPC. remove: GT_ENOENT;
-	 * GT_EBUSY while a list of functions, a text of the trace or an edit of it is open. */
+	 * GT_EBUSY while its trace, a pipe, a list of functions or an edit of one is open. */
 	int (*instance)(struct gt_control_target *target, uint32_t index,
 			struct gt_control_target **instance, const char **name);
 	int (*instance_make)(struct gt_control_target *target, const char *name, size_t bytes,

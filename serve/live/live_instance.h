@@ -59,8 +59,9 @@ bool gt_live_is_detoured(struct gt_live *top);
 
 /* Whether the instance was removed. The top never is. Takes no lock. */
 bool gt_live_is_removed(const struct gt_live *live);
-/* Count open texts and lists of an instance: while there are any, rmdir is EBUSY. No effect on the
- * top. They take no lock, and do not look whether it was removed. */
+/* Count what is open of an instance: texts of its trace, trace_pipe_raw, lists of functions and changes of them; not
+ * texts of its snapshot, which have a store of their own. While there is any, rmdir is EBUSY. No effect on the top. They
+ * take no lock, and do not look whether it was removed. */
 void gt_live_hold(struct gt_live *live);
 void gt_live_release(struct gt_live *live);
 
@@ -118,7 +119,7 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 /* Operations of struct gt_control_ops; each takes instances.lock. of: GT_ENOENT after the last; *instance and *name are
  * valid until the top is destroyed, also if the instance is removed. make: takes the top's live->lock before, and starts
  * the copying thread. GT_EINVAL: no such name can be; GT_EEXIST; GT_ENOTSUP: in drain mode; GT_EGONE: after
- * gt_live_end(); GT_ENOSPC; GT_ENOMEM. remove: GT_ENOENT; GT_EBUSY: a file of it is open. When instances.lock is released
+ * gt_live_end(); GT_ENOSPC; GT_ENOMEM. remove: GT_ENOENT; GT_EBUSY: see gt_live_hold(). When instances.lock is released
  * it takes the instance's change.lock, for a moment. */
 int gt_live_instance_of(struct gt_control_target *target, uint32_t index,
 			struct gt_control_target **instance, const char **name);
