@@ -2,8 +2,10 @@
 /* What fuse.c (the mount and its threads), fuse_nodes.c (names), fuse_requests.c (what the kernel
  * asks), fuse_owners.c (changed owners and modes) and fuse_files.c (open files) share.
  *
- * The receiving thread takes requests in, the working thread carries them out. Functions of nodes and of
- * owners lock themselves and may be called from both. */
+ * The receiving thread takes requests in, the working thread carries them out. Functions of nodes
+ * and of owners take the lock of the table and may be called from both threads; those that make or
+ * free a table take none: call them before the threads run, or after they have ended. No function
+ * of this file is called with fuse->lock held. */
 #ifndef GT_SERVE_FUSE_PRIVATE_H
 #define GT_SERVE_FUSE_PRIVATE_H
 
@@ -33,18 +35,22 @@ struct gt_fuse_nodes {
 	size_t head_count;
 };
 
-/* 0 or GT_ENOMEM. */
+/* Makes a table that has the root only. GT_ENOMEM: there is nothing to free. */
 int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes);
+/* Frees the table. One that is all zero, or was freed before, is left alone. */
 void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes);
 /* The path of a number, valid until the number is forgotten; NULL: there is no such number. */
 const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number);
-/* The number of a path, counted as looked up once more; 0: no memory. */
+/* The number of a path, a new one if it has none; counts one look-up more. The root's (path "") is not
+ * counted. 0: no memory. */
 fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path);
-/* Takes that many look-ups back; the last one frees the number. */
+/* Takes that many look-ups back, or all that there are; the last one frees the number, whatever readers it
+ * has. Nothing happens to the root and to an unknown number. From the receiving thread. */
 void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups);
 
 /* Call when a file was opened for reading (1), and when such a file was closed (-1). */
 void gt_fuse_nodes_count_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number, int change);
+/* Whether somebody has the file open for reading; false for an unknown number. */
 bool gt_fuse_nodes_has_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 
 /* What somebody has opened. Made by the receiving thread, then the working thread's. */
@@ -128,48 +134,57 @@ struct gt_fuse {
 	atomic_uint waiting_files; /* open ones that wait for more */
 	atomic_uint changing;	   /* jobs that change something, queued and running */
 
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards what follows, up to `running_since_ms` */
 	pthread_cond_t more;
 	struct gt_fuse_job *first, *last; /* in order */
 	bool stopping;
 	struct gt_fuse_job *running; /* that changes something */
 	uint64_t running_since_ms;
 
-	/* The working thread's own. */
-	struct gt_fuse_job *parked;  /* reads that wait, oldest first; the receiver's too while a
-				      * change is `running` */
+	/* The working thread's own, without the lock. */
+	struct gt_fuse_job *parked;  /* reads that wait, oldest first; the receiver's too, with the
+				      * lock held, while a change is `running` */
 	struct gt_fuse_file *polled; /* somebody waits for them */
 	struct gt_fuse_file *opened; /* all that are open */
 	struct timespec next_look;   /* at both */
 };
 
-/* Owners and modes that were changed. create: NULL: no memory. set: of the path; which: bits FUSE_SET_ATTR_… of the
- * members of *wanted that are set; GT_ENOMEM. */
+/* Makes the table of owners and modes that were changed, empty. NULL: no memory. */
 struct gt_fuse_owners *gt_fuse_owners_create(void);
+/* Frees the table. Not NULL. */
 void gt_fuse_owners_destroy(struct gt_fuse_owners *owners);
+/* Notes a changed owner, group or mode of the path. which: bits FUSE_SET_ATTR_UID, _GID, _MODE of the members of
+ * *wanted that are set; other bits are ignored. GT_ENOMEM, also if 65536 paths are noted. */
 int gt_fuse_owners_set(struct gt_fuse_owners *owners, const char *path, const struct stat *wanted,
 		       int which);
-/* Writes those of the path into *state, which stat() will show. */
+/* Changes the owner, group and mode in *state to those that were noted for the path. Without a note *state stays as it
+ * is. */
 void gt_fuse_owners_apply(struct gt_fuse_owners *owners, const char *path, struct stat *state);
 /* Call when a folder was removed: forgets its owners and modes, and those below it. */
 void gt_fuse_owners_forget(struct gt_fuse_owners *owners, const char *folder);
 
-/* Fills in *state, which stat() will show of a node. From both threads. */
+/* Fills in *state as stat() shows the node, with what was noted in fuse->owners (gt_fuse_owners_apply, whose lock it
+ * takes). From both threads. */
 void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
 		      const char *path, struct stat *state);
 
-/* Linux's errno (positive) for an enum gt_error. */
+/* Linux's errno (positive) for an enum gt_error; EIO for any other number. Any thread; no lock. */
 int gt_fuse_errno(int64_t error);
 
-/* Lets splice() and sendfile() read the file; see fuse_files.c. From both threads. */
+/* Lets splice() and sendfile() read the file, although its size is 0: asks the kernel to take the file for a large
+ * one, as long as it is cached. If the kernel refuses, they read nothing; that is not reported. From both threads, also
+ * before the answer to a request of the file; takes no lock. */
 void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number);
 
-/* The working thread's: */
-/* Carries a job out and answers. false: it has to wait, and nothing was answered. */
+/* The three below from the working thread only. */
+/* Carries a job out and answers it, unless it was answered early (gt_fuse_claim). False: a read has to wait, and nothing
+ * was answered. The job stays the caller's in both cases. Takes fuse->lock for moments, and calls the operations of
+ * fuse->control without it. */
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);
-/* Closes what is still open when nobody asks any more. */
+/* Closes all files that are still open, as the last thing that the working thread does: the receiving thread has ended.
+ * Takes no lock but those of tables. */
 void gt_fuse_close_files(struct gt_fuse *fuse);
-/* Tells those who poll files that have more now. */
+/* Tells the kernel which of the files that are polled have more now. Takes no lock. */
 void gt_fuse_look_polled(struct gt_fuse *fuse);
 
 /* Marks the job as answered. True: it was not, so the caller has to answer it. From both threads; takes fuse->lock. */
@@ -177,8 +192,9 @@ bool gt_fuse_claim(struct gt_fuse_job *job);
 
 /* Appends the job to the queue, which then owns it and its data. From the receiving thread; takes fuse->lock. */
 void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job);
-/* An all-zero job with room for data, or NULL: no memory; then the request was answered. From the receiving
- * thread. */
+/* Makes a job: stores the parameters, the thread that asks and the file that `info` names; all other members are zero,
+ * and so are the data_bytes bytes of `data`. NULL: no memory; then the request was answered with ENOMEM. From the
+ * receiving thread; takes no lock. */
 struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work work,
 				     fuse_req_t request, struct fuse_file_info *info,
 				     size_t data_bytes);

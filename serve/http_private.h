@@ -47,23 +47,26 @@ struct gt_http_exchange {
 	char *body; /* grows to GT_HTTP_BODY_BYTES */
 };
 
-/* http_check.c */
+/* The functions below are called from the connection's thread. They take no lock of the server: what they read of it and
+ * of the client does not change while the connection is served. */
 
-/* The functions below are called from the connection's thread. */
+/* http_check.c */
 
 /* The client at the other end, valid as long as the connection; NULL: there was no memory for it. */
 struct gt_http_client *gt_http_client_of(struct MHD_Connection *connection);
-/* Returns 0, or the status with which the request is refused; then the reason is in `why`, of `room` bytes. Refused
- * are a connection too many, clients that may not, requests that two programs could parse differently, and those that
- * another site's page has sent. */
+/* Returns 0, or the status with which the request is refused; then the reason is in `why`, cut to `room` bytes. Refused
+ * are a connection too many (as was decided when it was accepted: gt_http_client_is_refused), clients that may not,
+ * requests that two programs could parse differently, and those that another site's page has sent. */
 unsigned gt_http_check(const struct gt_http_server *server, struct MHD_Connection *connection,
 		       char *why, size_t room);
 /* Writes into `query`, of `room` bytes, what the links of a page end in: "?token=…" if the page was asked for so and
- * the token is right, else "". */
+ * the token is right, else "". GT_TOKEN_BYTES + 8 bytes are always enough; in fewer it is cut. */
 void gt_http_carry_token(const struct gt_http_server *server, struct MHD_Connection *connection,
 			 char *query, size_t room);
 
-/* http_read.c: answers GET and HEAD. MHD_YES or MHD_NO. */
+/* http_read.c: answers a GET, or with `head` a HEAD, of exchange->node, which `url` names. An error of the control
+ * file is an answer, too. MHD_YES: an answer is queued; MHD_NO: there was no memory for one, and libmicrohttpd is to
+ * close the connection. May wait 0.2 seconds for another reader to leave the file. */
 int gt_http_answer_get(struct gt_http_exchange *exchange, struct MHD_Connection *connection,
 		       const char *url, bool head);
 

@@ -2,10 +2,10 @@
 /*
  * The processes of a session: who is in its list, and what is done when they fork, execute and end.
  *
- * All functions are called with the session's lock held, by the thread that polls the session (or one of
- * gt_tracer_run() for which it waits), or before another thread knows the session; gt_follow_find(),
- * gt_follow_make_room(), gt_follow_add() and gt_follow_exec() by any thread that holds the lock. They take
- * no lock. A pointer to a tracee is valid until gt_follow_drop() of it.
+ * All functions but gt_follow_is_thread_of() are called with the session's lock held, by the thread that polls the
+ * session (or one of gt_tracer_run() for which it waits), or before another thread knows the session;
+ * gt_follow_find(), gt_follow_make_room(), gt_follow_add() and gt_follow_exec() by any thread that holds the lock.
+ * No function takes a lock. A pointer to a tracee is valid until gt_follow_drop() of it.
  */
 #ifndef GT_ATTACH_SESSION_FOLLOW_H
 #define GT_ATTACH_SESSION_FOLLOW_H
@@ -34,7 +34,7 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
 /* Frees tracee number `at`; the last one of the list gets its number. Nothing is done to the process,
  * nor to its writers and letters. */
 void gt_follow_drop(struct gt_session *session, size_t at);
-/* Whether process pid lives and has that thread. Takes no lock. */
+/* Whether process pid lives and has that thread. From any thread, with or without the lock. */
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid);
 /* One round of the thread that polls: obeys letters, ends processes and threads that have ended, looks at
  * credentials, lets stopped writers go on. now_ns: CLOCK_MONOTONIC. Returns how many letters, ends and writers that
@@ -48,7 +48,8 @@ int gt_follow_work(struct gt_session *session, uint64_t now_ns);
 /* Takes in process pid, a fork of process parent_pid, if it has an arena of the session mapped and is
  * not in the list; with the session's no_fork the agent leaves it. letter: the one that tells of the
  * fork; NULL: none does. *answered is set to true if the letter was answered here; with a letter it
- * must not be NULL. Returns 0, also for a process that is not ours or has ended; GT_ENOMEM. */
+ * must not be NULL. Returns 0, also if it was not taken in, since it is not ours, has ended, or there was no memory
+ * for its tracee; GT_ENOMEM: the list cannot grow. */
 int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered);
 /* Looks for forked processes of which no letter has told, and takes them in. parent: the process that
@@ -87,10 +88,14 @@ void gt_follow_end_threads(struct gt_session *session, bool is_time);
 void gt_follow_end_writers(struct gt_session *session, pid_t pid);
 /* The same for all processes, also for a fork that ended before its letter was read. */
 void gt_follow_end_all(struct gt_session *session);
-/* Takes the agent out of a process that lives; it stays in the list without the agent. Threads of it
- * that wait for answers get them as soon as no call and no return leads to the agent. why: the reason
- * to note (gt_session_note_untraced); NULL: none, and after an error the process keeps the agent.
- * limit_ms, *left and errors as of gt_detach_waiting(). */
+/* Takes the agent out of a process that lives; it stays in the list without the agent. Threads of it that wait for
+ * answers get them as soon as no call and no return leads to the agent. why: the reason to note
+ * (gt_session_note_untraced); then it counts as without the agent also after an error. NULL: none, and after an error
+ * the process keeps the agent. limit_ms: how long threads that stand inside the agent are waited for; *left: what
+ * could not be taken out; it means nothing after an error (gt_detach_waiting). GT_EGONE: it has ended; GT_EBUSY: a
+ * thread cannot be stopped; GT_EFORMAT: the agent's state was overwritten; GT_EAGAIN: it has entered a sandbox at that
+ * moment; GT_ENOTSUP: too many processes share its memory, or a thread runs 32-bit code; GT_EPERM, GT_EIO, GT_ENOMEM.
+ * */
 int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
 		    int limit_ms, enum gt_detach_left *left);
 
@@ -99,8 +104,9 @@ int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const 
  */
 
 /* Takes the agent out of all processes, also of forks of which no letter has told; the list is empty
- * then, also after an error. Returns the first error, of gt_detach_process() but for GT_EGONE; *message (or NULL),
- * which must be empty before, says what stays in the first process that something stays in. */
+ * then, also after an error. Returns the first error: those of gt_follow_leave() but for GT_EGONE. *message (or NULL),
+ * which must be empty before, is of the first process with an error, or in which something stays; that alone is no
+ * error. */
 int gt_follow_detach_all(struct gt_session *session, struct gt_message *message);
 
 #endif

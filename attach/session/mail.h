@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Letters from the processes of a session. All functions are called with the session's lock held, by
- * the thread that polls the session, but for the last two.
+ * the thread that polls the session (or one of gt_tracer_run() for which it waits); gt_mail_read_letter(),
+ * gt_mail_answer() and the last two by any thread that holds the lock. No function takes a lock.
  */
 #ifndef GT_ATTACH_SESSION_MAIL_H
 #define GT_ATTACH_SESSION_MAIL_H
@@ -19,7 +20,7 @@ struct gt_session_arena;
 struct gt_letter {
 	struct gt_session_arena *arena;
 	uint32_t slot;
-	struct graftrace_letter text; /* ticket 0: nobody waits for an answer */
+	struct graftrace_letter text; /* ticket 0: nobody is to be answered */
 };
 
 /* Reads all letters, acts on them and answers them. Returns how many there were; GT_ENOMEM; an error
@@ -29,25 +30,28 @@ int gt_mail_read(struct gt_session *session);
  * there, or does not have this arena; *text is undefined then. */
 bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
 			 uint32_t slot, pid_t pid, struct graftrace_letter *text);
-/* Answers a letter, if a thread waits for it, and frees its slot. What `value` says depends on the
- * letter's kind. */
+/* Answers a letter, if a thread waits for it, and gives its slot back: a sender that has said that it does not wait, or
+ * waits no more, has it free at once; any other one finds it marked as answered, and frees it itself. What `value` says
+ * depends on the letter's kind. */
 void gt_mail_answer(const struct gt_letter *letter, uint64_t value);
-/* Answers, with 0, all letters for which threads of process pid wait. */
+/* Answers, with 0, all letters of process pid for whose answers its threads wait. */
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid);
-/* Frees the slots of answered letters of process pid, which has ended and does not free them. */
+/* Frees the slots that are marked as answered and that process pid, which has ended, has not freed itself. */
 void gt_mail_free_answered(struct gt_session *session, pid_t pid);
 
 /*
  * The session's struct gt_process_helper; data: the session. A thread of `process` is waited for, by any
  * thread that has the session's lock, in the middle of a change of that process; and the thread itself
  * may wait, in vfork, for a child that has sent a letter. Letters of its children and of processes that
- * share its memory are read if they are not in the session's list. That list may get longer by it, and
- * nothing in it is changed.
+ * share its memory are read if they are not in the session's list, but for those that tell of forks and triggers.
+ * That list may get longer by it, and nothing in it is changed.
  */
 
-/* Whether there is such a letter. */
+/* Whether there is such a letter. False once the session leaves all processes (gt_follow_detach_all): nobody waits
+ * then. */
 bool gt_mail_is_awaited(void *data, const struct gt_process *process);
-/* Acts on all of them, and answers them. */
+/* Acts on all such letters, and answers them. Errors are dropped: one of the sink comes again with what is drained next;
+ * without memory an image that the sender executes runs untraced. */
 void gt_mail_obey_awaited(void *data, const struct gt_process *process);
 
 #endif

@@ -119,21 +119,25 @@ void gt_session_unlock_sink(struct gt_session *session);
 /*
  * Takes the agent out of all processes of the session: their code, memory maps and threads are then as
  * they were before. *message names the first thing that could not be taken out (empty: all is out); NULL is
- * allowed. Returns the first error, of gt_detach_process() but for GT_EGONE; 0 also if something stays without an
- * error. The processes run on in any case. Afterwards the session has no processes: gt_session_poll drains the
- * records that they had written and returns 0.
+ * allowed. Returns the first error: GT_EBUSY: a thread cannot be stopped; GT_EFORMAT: the agent's state was
+ * overwritten; GT_EAGAIN: the process has entered a sandbox at that moment; GT_ENOTSUP: too many processes share its
+ * memory, or a thread runs 32-bit code; GT_EPERM, GT_EIO, GT_ENOMEM. 0 also if a process has ended, or if something
+ * stays without an error. The processes run on in any case. Afterwards the session has no processes:
+ * gt_session_poll drains the records that they had written and returns 0.
  */
 int gt_session_detach(struct gt_session *session, struct gt_message *message);
 
-/* The live target, for readers: never NULL, valid until gt_session_destroy(). Takes no lock. Its
- * functions may be called from any thread; each takes the lock, but for ring->now, which takes none, and those of
+/* The live target, for readers: never NULL, valid until gt_session_destroy(). From any thread; takes no lock. Its
+ * functions may be called from any thread, too; each takes the lock, but for ring->now, which takes none, and those of
  * context switches, which take a lock of their own. Of its fields `clock` is rewritten by
  * gt_session_poll(), and `tracer` by changes of settings: while others may do that they are read between
  * gt_session_lock_sink() and gt_session_unlock_sink(). */
 struct gt_target *gt_session_target(struct gt_session *session);
 
-/* Ring modes: the live target is read from now on, so its writers keep their numbers. What those that
- * were forgotten (gt_session_options.forget_writers) had lost is the loss of one of them. Once. */
+/* Ring modes: the live target is read from now on, so its writers keep their numbers, and no more of them are forgotten
+ * (gt_session_options.forget_writers). The losses of those that were forgotten until now stay in the target, as losses of
+ * the one that was forgotten first in its arena. Times off the CPU are kept from now on. From any thread; a second call
+ * has no effect. No effect in drain mode. */
 void gt_session_keep_writers(struct gt_session *session);
 
 /*
@@ -172,10 +176,11 @@ int gt_session_set_events(struct gt_session *session, struct gt_word_list *words
  * is kept. */
 int gt_session_set_event_filter(struct gt_session *session, const char *word, const char *filter,
 				struct gt_message *message);
-/* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings
- * are copied. Patches. GT_EEXIST, GT_ENOENT, GT_ENOSPC, GT_ENOMEM; GT_EINVAL: a histogram does not fit the
- * event, or another one has its name; GT_EBUSY: another histogram reads this one's variables. GT_EBUSY,
- * GT_ENOSPC and GT_ENOMEM may be of patching, too: then it was changed (gt_session_event_trigger_get() tells). */
+/* Adds a trigger to the event ("system:name"), or takes it away: one of a kind, and a target. Strings are copied.
+ * Patches. GT_EEXIST: it has one; GT_ENOENT: it has none, or not the histogram that is to be continued or cleared;
+ * GT_ENOSPC, GT_ENOMEM; GT_EINVAL: a histogram does not fit the event, or another one has its name; GT_EBUSY: another
+ * histogram reads this one's variables. GT_EBUSY, GT_ENOSPC and GT_ENOMEM may be of patching, too: then it was changed
+ * (gt_session_event_trigger_get() tells). */
 int gt_session_event_trigger(struct gt_session *session, const char *word,
 			     const struct gt_event_trigger *trigger, bool remove,
 			     struct gt_message *message);
@@ -221,7 +226,7 @@ bool gt_session_names_syscall(const char *word);
  * Static text; takes no lock. */
 const char *gt_session_syscall_event(uint64_t number);
 /* Places of system calls in the files that the session knows: taken, and left alone by reason (enum
- * gt_plan_reason). All zero while no events of system calls are asked for. */
+ * gt_plan_reason). All zero until events of system calls were asked for once. */
 struct gt_syscall_places {
 	uint32_t taken;
 	uint32_t left[256];
@@ -289,6 +294,7 @@ struct gt_session_probe {
 int gt_session_each_probe(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_session_probe *probe),
 			  void *data);
+
 /* The four below: from any thread; each takes the lock. */
 /* options/func_stack_trace: the function tracer writes a stack trace behind each call. Patches. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
@@ -322,6 +328,8 @@ void gt_session_leave(struct gt_session *session, uint32_t who);
  * graph_notrace, or lists of threads are set. */
 bool gt_session_top_has_all(struct gt_session *session, uint32_t who,
 			    const struct gt_trace_settings *settings);
+
+/* The ring. The three below: from any thread; each takes the lock. */
 /* Ring modes: whether a full ring keeps the newest records. No effect after gt_session_set_transport().
  * GT_EINVAL: in drain mode. */
 int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
@@ -331,6 +339,7 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
 void gt_session_set_transport(struct gt_session *session);
 /* Call after records were consumed: lets writers go on that have stopped for lack of room. */
 void gt_session_has_room(struct gt_session *session);
+
 /*
  * Triggers (struct gt_trigger in core/trace/target.h). From any thread; each takes the session's lock.
  * add: copies the glob. If a trigger with the same glob, action and longer_than_ns exists, its skip
@@ -381,7 +390,7 @@ void gt_session_set_follow(struct gt_session *session, bool follow);
 /*
  * Context switches of the processes' threads (struct gt_switch_ops), from the kernel. They are watched
  * while there is a tracer, unless options.no_switches is set or the kernel does not allow it. In drain
- * mode they go to the sink as they come. From any thread; each takes the lock, but for the last two.
+ * mode they go to the sink as they come. All functions: from any thread. The first three take the session's lock.
  */
 /* 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP, GT_EIO, GT_ENOMEM: they cannot be
  * watched; the message says why. */
@@ -391,20 +400,22 @@ int gt_session_switches(struct gt_session *session, struct gt_message *message);
 int gt_session_watch_off_cpu(struct gt_session *session, struct gt_message *message);
 void gt_session_unwatch_off_cpu(struct gt_session *session);
 /* The number of the thread that started thread `tid`, and *clock, when it did. 0: unknown, because switches were
- * not watched then; *clock is not set. Takes no lock of the session. */
+ * not watched then; *clock is not set. Takes only the lock of the switches, so it may be called with the session's lock
+ * held. */
 uint32_t gt_session_creator(struct gt_session *session, uint32_t tid, uint64_t *clock);
-/* Ring modes: writes the switches that are kept, the newest ones, to a sink. Returns its error. Takes no
- * lock of the session, and calls the sink without it. */
+/* Ring modes: writes the switches that are kept, the newest ones, to a sink. Returns its error. Takes only the lock of
+ * the switches, and calls the sink without a lock. */
 int gt_session_give_switches(struct gt_session *session, const struct gt_sink *sink);
 
 /*
  * The function profiler: every thread counts its calls and their times in tables of its own, and
  * writes no records for it. Functions that the filters let through are counted. Switching it on sets
- * the tables to 0; switched off they can still be read. GT_EBUSY in drain mode (and at the start):
- * beside the tracer function, or function_graph with tracing_thresh, there can be no profiler. From any
- * thread. Switching it patches; after an error of patching (GT_EBUSY, GT_ENOMEM) it is switched
- * (gt_session_profiles() tells).
+ * the tables to 0; switched off they can still be read. All functions: from any thread; each takes the lock unless
+ * its comment says otherwise.
  */
+/* Switches it. Patches. GT_EBUSY in drain mode (and at the start): beside the tracer function, or function_graph with
+ * tracing_thresh, there can be no profiler; GT_ENOMEM: no memory for the tables. It is not switched then; after an error
+ * of patching, which may be one of these, too, it is (gt_session_profiles() tells). */
 int gt_session_set_profile(struct gt_session *session, bool on, struct gt_message *message);
 /* Takes no lock. */
 bool gt_session_profiles(const struct gt_session *session);
@@ -434,16 +445,16 @@ static inline int gt_profile_row_order(const void *left, const void *right)
 
 /* Ring modes. While this is set and the profiler is on, the calls that it counts are recorded as well,
  * whatever the tracer, tracing_on and the limits, so that their time off the CPU can be found
- * (serve/live/live_awake.h). Readers of the ring leave out the records that nobody asked for. */
+ * (serve/live/live_awake.h). Readers of the ring leave out the records that nobody asked for. Does not patch. */
 void gt_session_set_profile_awake(struct gt_session *session, bool awake);
 
 /* The functions that were called, the longest time first; of all threads (tid 0) or of a living one (of another
  * number: none). self: time and variance without those of callees (graph-time = 0). The caller frees the array, which
- * is there also if *count is 0. GT_ENOMEM: *rows is NULL. From any thread, also after the end. */
+ * is there also if *count is 0. GT_ENOMEM: *rows is NULL. Also after the end. */
 int gt_session_profile(struct gt_session *session, uint32_t tid, bool self,
 		       struct gt_profile_row **rows, uint32_t *count);
 
-/* Where the buckets of its rows begin. From any thread. */
+/* Where the buckets of its rows begin. */
 void gt_session_profile_starts(struct gt_session *session, uint64_t starts_ns[GT_DURATIONS]);
 
 /* Empties the ring (echo > trace); in drain mode there is nothing to empty. From any thread. Always 0. */
@@ -466,7 +477,7 @@ struct gt_session_death {
 /* Copies the deaths so far, at most `room` of them, and returns how many it copied. From any thread. */
 uint32_t gt_session_deaths(struct gt_session *session, struct gt_session_death *deaths,
 			   uint32_t room);
-/* Whether the signal tells of an error of the program itself: SIGSEGV, SIGABRT and their kind. */
+/* Whether the signal tells of an error of the program itself: SIGSEGV, SIGABRT and their kind. Any thread; no lock. */
 bool gt_signal_is_crash(int signal);
 
 /* A process that runs untraced, and why: the image that it has executed, or a child (`children`)

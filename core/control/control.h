@@ -331,9 +331,10 @@ struct gt_control_ops {
 	int (*snapshot_open)(struct gt_control_target *target, const struct gt_control_scope *scope,
 			     void **text, struct gt_message *message);
 
-	/* Instances: targets of their own that live as long as this one; one that was removed
-	 * refuses everything with GT_ENOENT. instance: the index'th with its name, GT_ENOENT behind
-	 * the last. remove: GT_EBUSY while a handle of it is open. */
+	/* Instances: targets of their own that live as long as this one. What would change one that was removed is
+	 * refused with GT_ENOENT, or has no effect. instance: the index'th with its name, which lives as long; GT_ENOENT
+	 * behind the last. make: GT_EINVAL: no such name can be; GT_EEXIST, GT_ENOTSUP, GT_ENOSPC. remove: GT_ENOENT;
+	 * GT_EBUSY while its trace, a pipe, a list of functions or an edit of one is open. */
 	int (*instance)(struct gt_control_target *target, uint32_t index,
 			struct gt_control_target **instance, const char **name);
 	int (*instance_make)(struct gt_control_target *target, const char *name, size_t bytes,

@@ -121,11 +121,14 @@ int gt_live_ask(struct gt_live *live, const struct gt_trace_settings *settings,
 {
 	struct gt_live *top = live->top;
 	struct gt_trace_settings old;
-	bool taken;
+	bool taken = false;
 	int error;
 
 	pthread_mutex_lock(&top->instances.lock);
-	error = ask_for_instance(live, settings, &taken, message);
+	if (gt_live_is_removed(live)) /* the session may have given its number to another one */
+		error = gt_fail(message, GT_ENOENT, "the instance was removed");
+	else
+		error = ask_for_instance(live, settings, &taken, message);
 	if (taken) {
 		pthread_mutex_lock(&live->lock);
 		old = live->settings;

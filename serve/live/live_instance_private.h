@@ -40,7 +40,7 @@ int gt_live_follow_threads(struct gt_live *top, struct gt_store *own);
  * another one for new records (own). GT_ENOMEM: nothing has changed. */
 int gt_live_detour_locked(struct gt_live *top);
 /* Returns what the store of the top or of an instance has to keep by those settings. The lists are those of
- * `settings`, without references of their own. With change.lock held. */
+ * `settings`, without references of their own. Takes view->lock for a moment. */
 struct gt_route_want gt_live_want_of(struct gt_live *live,
 				     const struct gt_trace_settings *settings);
 

@@ -160,19 +160,21 @@ static inline int has_ended(struct gt_live *live, struct gt_message *message)
 /* Fills in how the whole trace is shown at present. Takes live->lock. */
 void gt_live_get_look(struct gt_live *live, struct gt_text_look *look);
 /* Makes reading.pipe, the reader of trace_pipe, if there is none, if it shows another look, or if trace_pipe_raw has
- * been read since; the new one goes on where the last one stopped. Call with reading.lock held. GT_ENOMEM: the last
- * one stays. */
+ * been read since; the new one goes on where the last one stopped. Call with reading.lock held, while no trace_pipe_raw
+ * is open. GT_ENOMEM: the last one stays. */
 int gt_live_need_pipe(struct gt_live *live, const struct gt_text_look *look,
 		      struct gt_message *message);
-/* Makes the handle that text_read and text_close take. It owns the reader and one reference to the store, which
- * gt_live_text_close() closes and releases. GT_ENOMEM: the caller owns them still. Takes no lock. */
+/* Makes the handle that text_read and text_close take. It owns the reader and one reference to the store (not NULL) from
+ * which that reads; gt_live_text_close() closes and releases them. GT_ENOMEM, without a message: the caller owns them
+ * still. Takes no lock. */
 int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void **text);
 /* Opens a reader of `trace`, which leaves out the records that trace_pipe has given. The caller closes it
  * (gt_text_reader_close). Takes reading.lock. GT_ENOMEM. */
 int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 		       struct gt_text_reader **reader, struct gt_message *message);
-/* Takes a snapshot of the records that were copied so far; it replaces the last one. Takes reading.lock. GT_EBUSY: in
- * drain mode, or while trace_pipe_raw is read; GT_ENOMEM. After an error the last snapshot stays. */
+/* Takes a snapshot of the records that were copied so far; it replaces the last one. Takes live->lock, then
+ * reading.lock. GT_EBUSY: in drain mode, or while a trace_pipe_raw is open; GT_ENOMEM. After an error the last snapshot
+ * stays. */
 int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message);
 /* Whether snapshots can be taken: 0, or in drain mode GT_EBUSY. Takes no lock. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
@@ -201,8 +203,9 @@ void gt_live_unwatch(struct gt_live *live);
 /* How far trace_pipe has read, or, if trace_pipe_raw was read since, the readers of all CPUs, by writer; the caller
  * frees it. What the trace_pipe of a single CPU has given is not in it. Call with reading.lock held. GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
-/* The trace_pipe of one thread (look->scope). close frees the reader; the reader of the whole trace then goes on after
- * what this one has given. Call with reading.lock held. GT_ENOMEM, which may be without a message. */
+/* The trace_pipe of one thread (look->scope); of a thread that is not there nothing is read. close frees the reader; the
+ * reader of the whole trace then goes on after what this one has given. Call with reading.lock held, open while no
+ * trace_pipe_raw is open. GT_ENOMEM. */
 int gt_live_thread_pipe_open(struct gt_live *live, const struct gt_text_look *look,
 			     struct gt_text_reader **reader, struct gt_message *message);
 void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *reader);
@@ -210,7 +213,8 @@ void gt_live_thread_pipe_close(struct gt_live *live, struct gt_text_reader *read
 /* live_cpu.c: the trace_pipe of one CPU; call with reading.lock held.
  * open: the CPU is look->scope.number; the reader belongs to `live`. GT_EBUSY: it has one; GT_ENOENT: there is no such
  * CPU; GT_ENOMEM.
- * note: stores what the CPU's reader has given; call it after each read. cpu must have a reader.
+ * note: stores what the CPU's reader has given, and frees the sub-buffers that the readers of all CPUs have passed; call
+ * it after each read. cpu must have a reader.
  * close: notes, and frees the reader.
  * skip: makes another reader leave out what those of CPUs have given. GT_ENOMEM, without a message: the reader may only
  * be closed. */
@@ -230,52 +234,81 @@ void gt_live_cpus_destroy(struct gt_live *live);
 int gt_live_empty(struct gt_live *live, struct gt_message *message);
 
 /*
- * Operations of struct gt_control_ops (core/control/control.h), which says what they take, give and fail with. They are
- * called with no lock held, but for gt_live_get(), which may be called with change.lock held. Any of them may hold
- * live->lock, or the view's, the session's or a store's lock, for moments. Beside these:
- *	change.lock	set, command_set, command_remove, edit_open, edit_close, threads_set; text_open and
- *			text_close of the top's `trace` (options/pause-on-trace). Not: set of saved_cmdlines_size,
- *			tracing_cpumask and trace_clock
- *	reading.lock	text_open; text_read and text_close of a trace_pipe (those of `trace` and snapshot do not);
- *			clear, stats, snapshot, snapshot_open, raw_open, raw_read, raw_close; set of trace_clock and of
- *			the tracer, which empties the trace
- *	instances.lock	all that pull (gt_live_pull: turn, too): text_open, text_read of a trace_pipe, clear, stats,
- *			snapshot, snapshot_open, raw_read, profile_open, set of trace_clock, and of an instance get and
- *			mark (for tracing_on) and command_read; those with change.lock, where what the session or a
- *			buffer records changes
- * The others take none of the three: list_open, list_read, list_close, edit_add, edit_remove, thread, profile_read,
- * profile_close; get, mark and command_read of the top.
+ * Operations of struct gt_control_ops: core/control/control.h says what they take and give, and has the errors that are
+ * not named here. They are called with no lock held, but for gt_live_get(), which may be called with change.lock held.
+ * Each may hold live->lock, or the view's, the session's or a store's lock, for moments; its comment says which of
+ * change.lock, reading.lock and instances.lock it takes. "No lock": none of these. "Pulls": it calls gt_live_pull(),
+ * so it takes turn and instances.lock, and reading.lock if a command is met. A change of what is traced may fail with
+ * an error of patching (attach/session/session.h), and is in force then.
  */
+
+/* Gives a number: the tracer, tracing_on, a size, the options. Of an instance tracing_on pulls; otherwise no lock.
+ * GT_ENOENT: the instance was removed. */
 int gt_live_get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
+/* Sets such a number. GT_ENOENT: the instance was removed. Locks:
+ *	saved_cmdlines_size, tracing_cpumask	none
+ *	trace_clock				those of gt_live_empty()
+ *	tracer					change.lock, instances.lock; then those of gt_live_empty()
+ *	options					change.lock, instances.lock; event-fork pulls
+ *	buffer_size_kb				change.lock, instances.lock
+ *	sched_switch				change.lock; of an instance pulls
+ *	the others				change.lock, instances.lock; of an instance they pull, as the tracer does
+ */
 int gt_live_set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 		struct gt_message *message);
+
+/* Opens `trace`, or (consume) the trace_pipe of all, of a thread or of a CPU. Pulls; takes reading.lock; for the top's
+ * `trace` then change.lock, and instances.lock if it stops tracing (options/pause-on-trace). GT_ENOENT: there is no such
+ * CPU. */
 int gt_live_text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
 		      bool consume, void **text, struct gt_message *message);
+/* Reads on in one of these, or in the snapshot. A trace_pipe pulls and takes reading.lock, the others no lock. */
 int64_t gt_live_text_read(struct gt_control_target *target, void *text, char *buffer, size_t bytes,
 			  struct gt_message *message);
+/* Closes it. A trace_pipe takes reading.lock; a `trace` that counts as a pause takes change.lock, and instances.lock if
+ * tracing goes on with it; the others no lock. */
 void gt_live_text_close(struct gt_control_target *target, void *text);
+/* Empties the trace (gt_live_empty), or takes out what the trace_pipe of a thread or CPU would give now, with the errors
+ * of its opening. Pulls; takes reading.lock. */
 int gt_live_clear(struct gt_control_target *target, const struct gt_control_scope *scope,
 		  struct gt_message *message);
+/* Counts the records of a scope. Pulls; takes reading.lock. */
 int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
 		  struct gt_control_stats *stats, struct gt_message *message);
+/* Writes a line of trace_marker, or (raw) bytes of trace_marker_raw, into the trace. Of an instance pulls, of the top no
+ * lock. */
 int gt_live_mark(struct gt_control_target *target, const struct gt_control_writer *writer,
 		 const char *bytes, size_t count, bool raw, struct gt_message *message);
+
+/* Set, remove and list functions with commands. set and remove take change.lock; of an instance they also pull and take
+ * instances.lock (gt_live_instance_command). read pulls of an instance, for index 0; otherwise no lock. set:
+ * GT_EINVAL: no function matches, or the count is 0; GT_EBUSY: a snapshot in drain mode; GT_ENOSPC: too many. */
 int gt_live_command_set(struct gt_control_target *target, const struct gt_control_command *command,
 			struct gt_message *message);
 int gt_live_command_remove(struct gt_control_target *target,
 			   const struct gt_control_command *command, struct gt_message *message);
 int gt_live_command_read(struct gt_control_target *target, uint64_t index,
 			 struct gt_control_command *command, char *text, size_t room);
+
+/* Open, read and close the trace_pipe_raw of a CPU. All take reading.lock; read pulls before. open: GT_EBUSY also if
+ * there is no such CPU. */
 int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		     struct gt_message *message);
 int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buffer, size_t bytes,
 			 struct gt_message *message);
 void gt_live_raw_close(struct gt_control_target *target, void *raw);
+
+/* Open a list of functions as it is now, give its index-th name, and close it. No lock. */
 int gt_live_list_open(struct gt_control_target *target, enum gt_control_list which, void **list,
 		      struct gt_message *message);
 int gt_live_list_read(struct gt_control_target *target, void *list, uint64_t index,
 		      struct gt_control_name *name);
 void gt_live_list_close(struct gt_control_target *target, void *list);
+
+/* Change a list: open makes a copy (empty: an empty one), add and remove change it, close puts it in force. The list
+ * may have been changed by others meanwhile: then close repeats all of it with the list of then, unless `empty`. open
+ * takes change.lock for a moment; add and remove no lock; close change.lock and instances.lock, and of an instance it
+ * pulls. */
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
 		      void **edit, struct gt_message *message);
 int gt_live_edit_add(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
@@ -285,18 +318,30 @@ int gt_live_edit_remove(struct gt_control_target *target, void *edit, const char
 			size_t bytes, const char *module, size_t module_bytes,
 			struct gt_message *message);
 int gt_live_edit_close(struct gt_control_target *target, void *edit, struct gt_message *message);
+
+/* Opens the function profiler's table, of all threads or of one. Pulls; takes instances.lock once more. */
 int gt_live_profile_open(struct gt_control_target *target, const struct gt_control_scope *scope,
 			 void **table, struct gt_message *message);
+/* Gives the table's index-th row. No lock. */
 int gt_live_profile_read(struct gt_control_target *target, void *table, uint64_t index,
 			 struct gt_control_profile_row *row);
+/* Closes the profiler's table. No lock. */
+void gt_live_profile_close(struct gt_control_target *target, void *table);
+
+/* Takes, clears or frees the snapshot. Pulls; takes reading.lock. GT_EINVAL: of a single CPU or thread. */
 int gt_live_snapshot(struct gt_control_target *target, enum gt_control_snapshot action,
 		     const struct gt_control_scope *scope, struct gt_message *message);
+/* Opens the snapshot as text, or says that there is none. Pulls; takes reading.lock. */
 int gt_live_snapshot_open(struct gt_control_target *target, const struct gt_control_scope *scope,
 			  void **text, struct gt_message *message);
+
+/* Gives the index-th thread of a list of threads. No lock. */
 int gt_live_thread(struct gt_control_target *target, enum gt_control_threads which, uint32_t index,
 		   uint32_t *tid);
+/* Sets a list of threads. Takes change.lock; of the top instances.lock; of an instance pulls, and takes instances.lock
+ * for the lists of events. GT_ENOSPC: the top's set_ftrace_pid and set_ftrace_notrace_pid have GT_SESSION_THREADS at
+ * most; GT_EBUSY: a list of events in drain mode. */
 int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,
 			const uint32_t *tids, uint32_t count, struct gt_message *message);
-void gt_live_profile_close(struct gt_control_target *target, void *table);
 
 #endif

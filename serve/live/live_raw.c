@@ -284,6 +284,7 @@ int gt_live_raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 	if (error == 0)
 		error = open_place(&live->reading.raw->places[cpu], clock == GT_CLOCK_TSC);
 	if (error == 0) {
+		gt_live_hold(live);
 		live->reading.raw->open++;
 		*raw = &live->reading.raw->places[cpu];
 	} else if (!busy && (live->reading.raw == NULL || live->reading.raw->open == 0)) {
@@ -347,6 +348,7 @@ void gt_live_raw_close(struct gt_control_target *target, void *raw)
 		pthread_mutex_unlock(&live->lock);
 	}
 	pthread_mutex_unlock(&live->reading.lock);
+	gt_live_release(live);
 }
 
 bool gt_live_raw_is_open(const struct gt_live *live)

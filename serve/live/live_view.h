@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session's target as its readers see it: markers of trace_marker are added as writers of their own,
- * cleared records are left out, and consumed records are counted. Any thread may use it; it locks for
- * moments, and never while it calls the session's target.
+ * cleared records are left out, and consumed records are counted. Any thread may use it. Its functions take
+ * view->lock, for moments, and never while they call the session's target (`inner`). gt_live_view_stats(), and the
+ * target's `consume`, hold view->taking while they call it; the other functions do not take that.
  */
 #ifndef GT_SERVE_LIVE_VIEW_H
 #define GT_SERVE_LIVE_VIEW_H
@@ -56,13 +57,13 @@ void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struc
 /* Frees what the view has allocated; no other thread may use it any more. */
 void gt_live_view_fini(struct gt_live_view *view);
 
-/* Writes a line into the trace, at the present time; count: 1024 bytes at most. GT_ENOSPC: no room, and not `overwrite`;
- * GT_ENOMEM. */
+/* Writes a line into the trace, at the present time; count: 1024 bytes at most. raw: the bytes of trace_marker_raw, which
+ * are shown as numbers. GT_ENOSPC: no room, and not `overwrite`; GT_ENOMEM. */
 int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer *writer,
 		      const char *bytes, size_t count, bool raw);
 
 /* Frees the full sub-buffers and sets the counts to 0. Readers themselves leave out the cleared part
- * of open sub-buffers. */
+ * of open sub-buffers. Without memory nothing is freed; that is not reported. */
 void gt_live_view_clear(struct gt_live_view *view);
 
 /* Changes where records come from: those of the session's writers up to now from `archive`, with the

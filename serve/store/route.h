@@ -114,16 +114,17 @@ void gt_route_switch(struct gt_route *route, bool on);
 /* Frees what it has allocated, and drops the references. Its writers are ended by gt_route_writer_fini. */
 void gt_route_fini(struct gt_route *route);
 
-/* Commands. One with a count and one without (GT_ACTION_UNLIMITED) are two, even if function and action are
- * the same. set: adds one, or replaces the count of the same one. GT_ENOSPC: there are
- * GT_ROUTE_COMMANDS; GT_EINVAL: the glob is too long; GT_ENOMEM. remove: GT_ENOENT: there is no such
- * one, whatever its count. read: the index-th; GT_ENOENT after the last. The name is the route's, and
- * valid until the next set. */
+/* Commands. Two are the same if function and action are, and if both have a count or both have none
+ * (GT_ACTION_UNLIMITED); the number of the count does not matter. set: adds one, or replaces the count of the same
+ * one. GT_ENOSPC: there are GT_ROUTE_COMMANDS; GT_EINVAL: the glob is too long; GT_ENOMEM. remove: removes the same
+ * one; GT_ENOENT: there is none. read: the index-th, also one whose hits are used up (count 0); GT_ENOENT after the
+ * last. The name is the route's, and valid until the next gt_route_command_set() or gt_route_fini(). */
 int gt_route_command_set(struct gt_route *route, const struct gt_control_command *command);
 int gt_route_command_remove(struct gt_route *route, const struct gt_control_command *command);
 int gt_route_command_read(const struct gt_route *route, uint64_t index,
 			  struct gt_control_command *command);
-/* The commands that a function has: bit n is place n of `commands`, not the n-th that is read. */
+/* The commands that a function has, also those whose hits are used up: bit n is place n of `commands`, not the n-th
+ * that is read. */
 uint32_t gt_route_commands_of(const struct gt_route *route, const char *name);
 
 /* Lists of threads. which: 0 only these (count 0: all), 1 not these. The list is copied. GT_ENOMEM:
@@ -133,13 +134,13 @@ bool gt_route_leaves_out(const struct gt_route *route, uint32_t tid);
 
 /* Makes a writer that has been fed nothing; cannot fail. */
 void gt_route_writer_init(struct gt_route_writer *writer);
-/* Decodes a sub-buffer of the source, of which `bytes` is copied, and writes the records that are wanted: the writer's
- * next one, or the last one again with more words. growing: its writer may add more. overrun: how many of the writer's
- * records were overwritten until it was copied, counted from any beginning; if sub-buffers are missing before this one,
- * the difference to the last call of which that was true, or to the first call, is written as lost. GT_ENOMEM: nothing
- * of it was decoded, feed it again. GT_EFORMAT: nothing of it can be decoded; if it is closed, and calls of the thread
- * are wanted (tracer, tracing_on, lists of threads), its records count as lost. GT_EAGAIN: a command is due (`due`);
- * feed the same sub-buffer again afterwards. */
+/* Decodes a sub-buffer of the source and writes the records that are wanted: the writer's next one, or the last one
+ * again with more words. bytes: its header, and the `words` words behind it; copied. growing: its writer may add more.
+ * overrun: how many of the writer's records were overwritten until it was copied, counted from any beginning; if
+ * sub-buffers are missing before this one, the difference to the last call of which that was true, or to the first
+ * call, is written as lost. GT_ENOMEM: nothing of it was decoded, feed it again. GT_EFORMAT: nothing of it can be
+ * decoded; if it is closed, and calls of the thread are wanted (tracer, tracing_on, lists of threads), its records
+ * count as lost. GT_EAGAIN: a command is due (`due`); feed the same sub-buffer again afterwards. */
 int gt_route_feed(struct gt_route *route, struct gt_route_writer *writer,
 		  const struct graftrace_sub_buffer *bytes, uint32_t words, bool growing,
 		  uint64_t overrun);

@@ -3,9 +3,9 @@
  * A copy of a live target's records in the host's own memory, which is itself a target for readers. A
  * snapshot is a store that is filled once, an instance's buffer one that is filled again and again.
  * Any thread may use a store. Each function takes the store's lock, for its whole time, but for those that make one
- * and gt_store_target(), which take none; within it the source's functions are called, and the lock of `older` is
- * taken. So the lock of a store comes before the
- * source's, and that of a newer store before that of an older one.
+ * and gt_store_target(), which take none, and for gt_store_put(), which frees a store without it. With the lock held
+ * the source's functions are called, and the lock of `older` is taken, where room is made. So the lock of a store
+ * comes before the source's, and that of a newer store before that of an older one.
  *
  * Writers have the same indexes as in the source, so positions (struct gt_merge_given) mean the same
  * in both.
@@ -28,8 +28,8 @@ struct gt_store;
 int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite,
 		    struct gt_store **store);
 /* A store with a route: it keeps only the records that gt_store_want asks for, in sub-buffers of its
- * own. Their numbers begin at 0, or after gt_store_begin behind the source's. Before the first
- * gt_store_want it keeps nothing. GT_ENOMEM. */
+ * own. A writer's numbers begin at 0; after gt_store_begin behind those of the source's sub-buffers that count
+ * as copied, also in part: so they are unique. Before the first gt_store_want it keeps nothing. GT_ENOMEM. */
 int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
 			   struct gt_store **store);
 /* What it keeps of the records that are copied from now on, and its tracing_on; takes references to the
@@ -47,8 +47,8 @@ int gt_store_command_remove(struct gt_store *store, const struct gt_control_comm
 int gt_store_command_read(struct gt_store *store, uint64_t index,
 			  struct gt_control_command *command, char *text, size_t room);
 int gt_store_set_threads(struct gt_store *store, int which, const uint32_t *tids, uint32_t count);
-/* The commands that were hit, bits of enum gt_control_action, and the CPU of the last hit. The caller
- * carries them out, then calls gt_store_done, then pulls again. */
+/* The commands that were hit and are not done yet, bits of enum gt_control_action, and the CPU of the last hit; 0:
+ * none. The caller carries them out, then calls gt_store_done, then pulls again. */
 uint32_t gt_store_due(struct gt_store *store, uint32_t *cpu);
 void gt_store_done(struct gt_store *store);
 
@@ -65,9 +65,9 @@ int gt_store_begin(struct gt_store *store, const struct gt_merge_given *position
  * first pull, or after gt_store_rest. GT_ENOMEM. */
 int gt_store_begin_now(struct gt_store *store);
 
-/* Changes the limit: what is too much is dropped, the oldest first. older: another store with the
- * records from before this one; it counts against the limit and is dropped first. No
- * reference is taken: the caller keeps it until this one is gone. NULL: none. */
+/* set_limit: changes the limit; what is too much is dropped, the oldest first, whatever `overwrite` is. set_older:
+ * names another store with the records from before this one; they count against the limit and are dropped first. No
+ * reference is taken: the caller keeps it until this one is gone. NULL: none. set_older drops nothing yet. */
 void gt_store_set_limit(struct gt_store *store, uint64_t limit);
 void gt_store_set_older(struct gt_store *store, struct gt_store *older);
 
@@ -86,14 +86,14 @@ void gt_store_rest(struct gt_store *store);
  * count as closed. */
 void gt_store_freeze(struct gt_store *store);
 
-/* How far each writer was copied: an array with an element a writer, never NULL; the caller frees it. Of a store
- * with a route the sequences are the source's, and the words mean nothing. GT_ENOMEM. */
+/* How far each writer was copied: an array with an element a writer, not NULL if there is none; the caller frees it. Of
+ * a store with a route the sequences are the source's, and the words mean nothing. GT_ENOMEM: *positions is NULL. */
 int gt_store_positions(struct gt_store *store, struct gt_merge_given **positions, uint32_t *count);
 
 /* Consumes the full sub-buffers of the source that were copied; nothing where it cannot be consumed. */
 void gt_store_consume_source(struct gt_store *store);
 
-/* Drops all records but those of open sub-buffers. */
+/* Drops all records but those of open sub-buffers. Those of `older` stay, and so do the counts of what was lost. */
 void gt_store_clear(struct gt_store *store);
 
 /* The store as a target, for any thread, valid until the last reference is released. Its clock is the

@@ -50,6 +50,19 @@ def test_an_event_of_an_instance_is_in_its_trace_alone(watched):
     assert counts(top / "trace") == {"heard": 6, "sold": 4, "registers": 4}
 
 
+@pytest.mark.parametrize("name, text", [("set_event", b"shop:sold\n"), ("set_event_pid", b"1\n")])
+def test_a_file_of_a_removed_instance_changes_no_other_instance(watched, name, text):
+    instances = watched.path / "instances"
+    left = os.open(instances / "one" / name, os.O_WRONLY)
+    (instances / "one").rmdir()
+    (instances / "two").mkdir()
+    (instances / "two" / "set_event").write_text("usdt_own:heard\n")
+    assert refused(lambda: os.write(left, text)) == errno.ENOENT
+    os.close(left)
+    watched.run(3)
+    assert counts(instances / "two" / "trace") == {"heard": 3}
+
+
 def test_events_of_the_top_that_were_there_before_stay(watched):
     top, one = watched.path, watched.path / "instances" / "one"
     (top / "set_event").write_text("shop:sold\n")

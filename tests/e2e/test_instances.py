@@ -342,11 +342,12 @@ def test_directories_are_made_and_removed_as_in_linux(start):
     for name in ("function_profile_enabled", "instances", "available_filter_functions"):
         assert (mounted.path / name).exists()
         assert not (instances / "one" / name).exists()
-    pipe = os.open(instances / "one" / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
-    with pytest.raises(OSError) as busy:
-        (instances / "one").rmdir()
-    assert busy.value.errno == errno.EBUSY
-    os.close(pipe)
+    for name in ("trace_pipe", "per_cpu/cpu0/trace_pipe", "per_cpu/cpu0/trace_pipe_raw"):
+        pipe = os.open(instances / "one" / name, os.O_RDONLY | os.O_NONBLOCK)
+        with pytest.raises(OSError) as busy:
+            (instances / "one").rmdir()
+        assert busy.value.errno == errno.EBUSY
+        os.close(pipe)
     (instances / "one").rmdir()
     assert os.listdir(instances) == []
     (instances / "one").mkdir()
