@@ -764,6 +764,8 @@ static int record(struct recording *recording)
 				      recording->program);
 	gt_record_report_libcalls(recording->poor, recording->program);
 	finish_file(recording, &totals);
+	if (recording->page != NULL)
+		gt_page_server_program_ended(recording->page);
 	if (recording->live != NULL && recording->options.linger)
 		linger(&recording->options, recording->server);
 	if (is_attached(recording))

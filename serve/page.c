@@ -5,6 +5,7 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 struct gt_page_server {
 	struct gt_page_source source;
+	atomic_bool running; /* the program */
 	pthread_rwlock_t shown_lock; /* held for reading by users of `shown` */
 	struct gt_page *shown;	     /* the newest complete one; NULL: none yet */
 	pthread_mutex_t lock;	     /* guards what follows */
@@ -41,10 +43,16 @@ int gt_page_server_create(const struct gt_page_source *source, struct gt_page_se
 	if (server == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory for the page");
 	server->source = *source;
+	atomic_init(&server->running, source->live);
 	pthread_mutex_init(&server->lock, NULL);
 	pthread_rwlock_init(&server->shown_lock, NULL);
 	*server_out = server;
 	return 0;
+}
+
+void gt_page_server_program_ended(struct gt_page_server *server)
+{
+	atomic_store(&server->running, false);
 }
 
 void gt_page_server_destroy(struct gt_page_server *server)
@@ -248,6 +256,16 @@ static int send_beginning(struct gt_page_server *server, struct MHD_Connection *
 					  : send_failure(connection);
 }
 
+static int send_about(struct gt_page_server *server, struct MHD_Connection *connection)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "{\"live\":%s,\"running\":%s}",
+		 server->source.live ? "true" : "false",
+		 atomic_load(&server->running) ? "true" : "false");
+	return send_json(connection, text);
+}
+
 int gt_page_server_answer(struct gt_page_server *server, struct MHD_Connection *connection,
 			  const char *url)
 {
@@ -257,8 +275,7 @@ int gt_page_server_answer(struct gt_page_server *server, struct MHD_Connection *
 	if (strcmp(url, "/") == 0)
 		return send_page(server, connection);
 	if (strcmp(question, "about") == 0)
-		return send_json(connection,
-				 server->source.live ? "{\"live\":true}" : "{\"live\":false}");
+		return send_about(server, connection);
 	if (strcmp(question, "look") == 0)
 		return look(server, connection);
 	if (strcmp(question, "progress") == 0)

@@ -4,7 +4,7 @@
  * read when the page or a question is first asked for, by a thread of its own; until that has ended, answers have its
  * progress: {"progress": 0.4}. Questions in addition to those of export/page/page.h:
  *
- *   about             {"live": is it a program that runs?}
+ *   about             {"live": is it a program, no file?, "running": does it run yet?}
  *   look seconds      reads the records again; of a running program only the last seconds, 0: all.
  *                     Until that has ended, answers come from the records read before.
  *   progress          {"progress": of what is being read, "looks": how often the records were read}
@@ -32,6 +32,9 @@ int gt_page_server_create(const struct gt_page_source *source, struct gt_page_se
 			  struct gt_message *message);
 /* Stops the reading, waits for its thread and frees. No request may be under way. */
 void gt_page_server_destroy(struct gt_page_server *server);
+
+/* The program of a live source has ended; what it has recorded is still served. From any thread. */
+void gt_page_server_program_ended(struct gt_page_server *server);
 
 /* Is this path the page's, or one of its questions'? */
 bool gt_page_server_has(const char *url);

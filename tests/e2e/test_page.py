@@ -636,6 +636,24 @@ def test_the_end_of_what_is_served_is_seen(graftrace, compile, browser):
     browser.wait_for("return document.getElementById('running').textContent === 'ended'")
 
 
+def test_the_end_of_the_program_is_seen_while_it_is_served_on(graftrace, compile, browser):
+    program = compile("#include <unistd.h>\nint main(void) { char c; return read(0, &c, 1) < 0; }", "-O1")
+    process = graftrace.start("record", "--serve=127.0.0.1:0", "--linger", program, stdin=subprocess.PIPE)
+    try:
+        port = line_with(process.stderr, r"http://127\.0\.0\.1:(\d+)/")[1]
+        visit(browser, f"http://127.0.0.1:{port}/")
+        assert "running" in browser.run("return document.getElementById('live').innerText")
+        process.stdin.write("c")
+        process.stdin.flush()
+        browser.wait_for("return document.getElementById('running').textContent === 'ended'")
+        assert "still served" in browser.run("return document.getElementById('rates').innerText")
+        visit(browser, f"http://127.0.0.1:{port}/")
+        browser.wait_for("return document.getElementById('running').textContent === 'ended'")
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
 def test_a_process_is_named_by_its_first_thread(graftrace, compile, browser):
     program = compile(FORKS, "-O1", "-pthread")
     graftrace("record", program)

@@ -50,10 +50,15 @@ function watchRates() {
 		before = now;
 	}
 
-	const again = () => tick().then(() => setTimeout(again, 1000), () => {
+	function end(text) {
 		byId("running").textContent = "ended";
-		told.replaceChildren("Nothing is served any more: the program has ended, or its server.");
-	});
+		told.replaceChildren(text);
+	}
+
+	const again = () => source.ask("about").then(({ running }) => running === false
+		? end("The program has ended. What it has recorded is still served.")
+		: tick().then(() => setTimeout(again, 1000)))
+		.catch(() => end("Nothing is served any more: the program has ended, or its server."));
 	again();
 }
 
