@@ -14,6 +14,7 @@
 #include "attach/process/credentials.h"
 
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -270,6 +271,20 @@ static void limit_memory(void)
 		_exit(1);
 }
 
+/* The child has what it needs, and nobody waits for it who waits for the end of a pipe of ours. */
+static void close_others(struct gt_process *process)
+{
+	const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(nothing, fd) < 0)
+			_exit(1);
+	if (process->memory != 3 && dup2(process->memory, 3) < 0)
+		_exit(1);
+	process->memory = 3;
+	close_range(4, ~0u, 0);
+}
+
 /* From root to the user whose files they are, which are open by now. */
 static void become(const struct gt_credentials *user)
 {
@@ -288,6 +303,7 @@ static void answer_all(struct gt_detach *out, const struct gt_credentials *user,
 	struct frames frames = { .out = out };
 
 	limit_memory();
+	close_others(out->process);
 	if (begin(&frames) != 0)
 		return;
 	become(user);

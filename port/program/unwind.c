@@ -174,19 +174,9 @@ struct phdr_call {
 	size_t bytes;
 	int result;
 	bool unwinder; /* it copies what it is told */
+	bool told;     /* of the agent */
 	bool late;     /* not made: the agent is taken out */
 };
-
-static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
-{
-	struct phdr_call *call = data;
-	call->bytes = bytes;
-	if (bytes >= offsetof(struct dl_phdr_info, tls_module)) {
-		call->adds = info->adds;
-		call->subs = info->subs;
-	}
-	return call->callback(info, bytes, call->data);
-}
 
 /* index: of the page's headers. */
 static int tell_of(struct phdr_call *call, uint32_t index, uint64_t address, const void *headers)
@@ -208,15 +198,34 @@ static int tell_of(struct phdr_call *call, uint32_t index, uint64_t address, con
 			      call->data);
 }
 
+static int tell_of_all(struct phdr_call *call)
+{
+	int result = 0;
+	call->told = true;
+	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++)
+		result = tell_of(call, i + 1, gt_agent_state.regions[i].start,
+				 unwind_data(gt_agent_state.regions[i].start)->phdrs);
+	return result != 0 ? result : tell_of(call, 0, (uint64_t)gt_image_start, gt_image_phdrs);
+}
+
+/* The C library holds its lock meanwhile: callbacks of several threads do not run at once, and some have data that
+ * rely on that. So the agent is told of in between, behind the first object, which many take for the program. */
+static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct phdr_call *call = data;
+	call->bytes = bytes;
+	if (bytes >= offsetof(struct dl_phdr_info, tls_module)) {
+		call->adds = info->adds;
+		call->subs = info->subs;
+	}
+	int result = call->callback(info, bytes, call->data);
+	return result == 0 && !call->told ? tell_of_all(call) : result;
+}
+
 static void iterate(void *data)
 {
 	struct phdr_call *call = data;
 	call->result = call->body(on_phdr, call);
-	for (uint32_t i = 0; call->result == 0 && i < gt_agent_state.region_count; i++)
-		call->result = tell_of(call, i + 1, gt_agent_state.regions[i].start,
-				       unwind_data(gt_agent_state.regions[i].start)->phdrs);
-	if (call->result == 0)
-		call->result = tell_of(call, 0, (uint64_t)gt_image_start, gt_image_phdrs);
 }
 
 /* While the agent is taken out no more such calls begin. */

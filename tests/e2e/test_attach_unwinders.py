@@ -485,3 +485,51 @@ def test_what_a_program_was_told_of_the_agent_stays_readable(graftrace, compile)
         # One page, which the next graftrace takes again; nobody is told of it any more.
         assert len(left[0]) == len(before) + 1 and left[0] == left[1] == left[2]
         assert of_ours(target("list")) == 0
+
+
+# The C library calls callbacks of several threads one after the other, and some rely on that.
+CALLED_AT_ONCE = r"""
+#define _GNU_SOURCE
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+static int inside;
+static long twice;
+__attribute__((noinline)) static int work(int n)
+{
+	__asm__ volatile("" : "+r"(n));
+	return n * 3;
+}
+static int look(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	(void)info, (void)bytes, (void)data;
+	if (__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) > 1)
+		__atomic_add_fetch(&twice, 1, __ATOMIC_SEQ_CST);
+	for (volatile int n = 0; n < 200; n++)
+		;
+	__atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+static void *walks(void *data)
+{
+	for (int i = 0; i < 20000; i++) {
+		work(i);
+		dl_iterate_phdr(look, NULL);
+	}
+	return data;
+}
+int main(void)
+{
+	pthread_t threads[4];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, walks, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	printf("%ld at once\n", twice);
+}
+"""
+
+
+def test_callbacks_of_several_threads_do_not_run_at_once(graftrace, compile):
+    program = compile(CALLED_AT_ONCE, "-O1", "-pthread")
+    assert graftrace("record", program).stdout == "0 at once\n"
