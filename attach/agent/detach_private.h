@@ -52,6 +52,7 @@ struct gt_seen_thread {
 	/* CPU time (clock ticks) when it was first seen to hold one, or to unwind */
 	uint64_t ticks;
 	uint32_t alone; /* the round in which it was last seen without a handler's frame */
+	uint32_t tries; /* to walk its frames that had no answer */
 	bool walked;	/* its frames were, */
 	bool unwinds;	/* … and showed an unwinder, or could not be walked, */
 	uint64_t sum;	/* … with this in registers and stack */

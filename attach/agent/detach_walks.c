@@ -29,9 +29,11 @@
 #include <unistd.h>
 
 #define FRAMES_MOST 4096u
-/* Some 0.1 ms and 5 µs a frame are usual. */
-#define WALKS_MS     100u
-#define MEMORY_BYTES (256ull << 20)
+/* Of CPU time; some 0.1 ms and 5 µs a frame are usual. It may have to wait for processors, and for files. */
+#define WALKS_MS      100u
+#define WALKS_MOST_MS 1000u
+#define TRIES	      3u
+#define MEMORY_BYTES  (256ull << 20)
 
 /* How DWARF numbers the registers: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 … r15, rip. */
 #define DWARF_REGISTERS 17
@@ -311,21 +313,37 @@ static void answer_all(struct gt_detach *out, const struct gt_credentials *user,
 		answers[i] = unwinds(&frames, &out->wanted[i]) ? UNWINDS : WAITS;
 }
 
-/* Ends a child that has not ended after WALKS_MS. One that hangs in the kernel, with a file, is not waited for. */
+/* CPU time of the child, in ms. */
+static uint64_t cpu_ms(pid_t child)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(child, &clock) != 0 || clock_gettime(clock, &time) != 0)
+		return 0;
+	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+/* Ends a child that has used its time. One that hangs in the kernel, with a file, is not waited for. */
 static void wait_for(pid_t child)
 {
-	const uint64_t begun = gt_monotonic_ms();
 	const struct timespec pause = { 0, 200000 };
-	bool killed = false;
+	const uint64_t begun = gt_monotonic_ms();
+	uint64_t killed = 0;
 
-	while (waitpid(child, NULL, WNOHANG) == 0 && gt_monotonic_ms() - begun < 2 * WALKS_MS) {
-		if (!killed && gt_monotonic_ms() - begun >= WALKS_MS)
-			killed = kill(child, SIGKILL) == 0;
+	while (waitpid(child, NULL, WNOHANG) == 0 &&
+	       (!killed || gt_monotonic_ms() - killed < WALKS_MS)) {
+		if (!killed &&
+		    (cpu_ms(child) >= WALKS_MS || gt_monotonic_ms() - begun >= WALKS_MOST_MS)) {
+			kill(child, SIGKILL);
+			killed = gt_monotonic_ms();
+		}
 		nanosleep(&pause, NULL);
 	}
 }
 
-static void ask_child(struct gt_detach *out, volatile uint8_t *answers)
+/* False: there is no child. */
+static bool ask_child(struct gt_detach *out, volatile uint8_t *answers)
 {
 	const pid_t parent = getpid();
 	struct gt_credentials user;
@@ -333,7 +351,7 @@ static void ask_child(struct gt_detach *out, volatile uint8_t *answers)
 	pid_t child;
 
 	if (gt_credentials_read(out->process->pid, &user) != 0)
-		return;
+		return false;
 
 	/* No handler of ours runs in the child. */
 	sigfillset(&all);
@@ -349,9 +367,11 @@ static void ask_child(struct gt_detach *out, volatile uint8_t *answers)
 	gt_credentials_free(&user);
 	if (child > 0)
 		wait_for(child);
+	return child > 0;
 }
 
-/* The first that has no answer is what the child could not do; those behind it are asked again. */
+/* The first that has no answer is what the child could not do, maybe for want of a processor; those behind it are
+ * asked again. */
 static void take_answers(struct gt_detach *out, const volatile uint8_t *answers)
 {
 	bool failed = false;
@@ -363,6 +383,8 @@ static void take_answers(struct gt_detach *out, const volatile uint8_t *answers)
 		if (seen == NULL || (answers[i] == UNKNOWN && failed))
 			continue;
 		failed = failed || answers[i] == UNKNOWN;
+		if (answers[i] == UNKNOWN && ++seen->tries < TRIES)
+			continue;
 		seen->walked = true;
 		seen->unwinds = answers[i] != WAITS;
 		seen->sum = walk->sum;
@@ -378,8 +400,8 @@ void gt_detach_walk(struct gt_detach *out)
 	answers = mmap(NULL, GT_DETACH_WALKS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (answers != MAP_FAILED && gt_process_maps(out->process->pid, &out->maps, NULL) == 0) {
-		ask_child(out, answers);
-		take_answers(out, answers);
+		if (ask_child(out, answers))
+			take_answers(out, answers);
 		gt_maps_free(&out->maps);
 	}
 	if (answers != MAP_FAILED)

@@ -174,7 +174,6 @@ struct phdr_call {
 	size_t bytes;
 	int result;
 	bool unwinder; /* it copies what it is told */
-	bool told;     /* of the agent */
 	bool late;     /* not made: the agent is taken out */
 };
 
@@ -198,18 +197,6 @@ static int tell_of(struct phdr_call *call, uint32_t index, uint64_t address, con
 			      call->data);
 }
 
-static int tell_of_all(struct phdr_call *call)
-{
-	int result = 0;
-	call->told = true;
-	for (uint32_t i = 0; result == 0 && i < gt_agent_state.region_count; i++)
-		result = tell_of(call, i + 1, gt_agent_state.regions[i].start,
-				 unwind_data(gt_agent_state.regions[i].start)->phdrs);
-	return result != 0 ? result : tell_of(call, 0, (uint64_t)gt_image_start, gt_image_phdrs);
-}
-
-/* The C library holds its lock meanwhile: callbacks of several threads do not run at once, and some have data that
- * rely on that. So the agent is told of in between, behind the first object, which many take for the program. */
 static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct phdr_call *call = data;
@@ -218,14 +205,31 @@ static int on_phdr(struct dl_phdr_info *info, size_t bytes, void *data)
 		call->adds = info->adds;
 		call->subs = info->subs;
 	}
-	int result = call->callback(info, bytes, call->data);
-	return result == 0 && !call->told ? tell_of_all(call) : result;
+	return call->callback(info, bytes, call->data);
 }
 
+/* The first of a second iteration, which ends with it. */
+static int on_phdr_again(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct phdr_call *call = data;
+	(void)info, (void)bytes;
+	for (uint32_t i = 0; call->result == 0 && i < gt_agent_state.region_count; i++)
+		call->result = tell_of(call, i + 1, gt_agent_state.regions[i].start,
+				       unwind_data(gt_agent_state.regions[i].start)->phdrs);
+	if (call->result == 0)
+		call->result = tell_of(call, 0, (uint64_t)gt_image_start, gt_image_phdrs);
+	return 1;
+}
+
+/* The C library holds its lock while it calls callbacks: those of several threads do not run at once, and some
+ * have data that rely on that. So those that tell of the agent are called by it, too. The agent comes last:
+ * many take the first object for the program, and sanitizers the second one for themselves. */
 static void iterate(void *data)
 {
 	struct phdr_call *call = data;
 	call->result = call->body(on_phdr, call);
+	if (call->result == 0)
+		call->body(on_phdr_again, call);
 }
 
 /* While the agent is taken out no more such calls begin. */

@@ -19,7 +19,7 @@ bool gt_agent_is_image(uint64_t address);
 
 /* _dl_find_object(address, found): also finds the agent's code, and the jumps of ours at other places than entries. */
 int gt_unwind_find_object(struct gt_hook_frame *frame, const struct graftrace_hook_site *site);
-/* dl_iterate_phdr(callback, data): also tells of the agent's code, behind the first object. */
+/* dl_iterate_phdr(callback, data): also tells of the agent's code, last. */
 int gt_unwind_iterate_phdr(struct gt_hook_frame *frame, const struct graftrace_hook_site *site);
 /* _Unwind_Backtrace(callback, data): does not tell of the agent's frames. */
 int gt_unwind_backtrace(struct gt_hook_frame *frame, const struct graftrace_hook_site *site);
