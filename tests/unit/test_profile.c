@@ -301,7 +301,8 @@ static void on_step(int signal, siginfo_t *info, void *context)
 	lasts(HANDLER_TICKS);
 	traps++;
 	/* The slow half masks signals, this one too: it is not gone through. */
-	if (*(const uint16_t *)registers[REG_RIP] == 0x050f &&
+	static const uint8_t syscall_bytes[] = { 0x0f, 0x05 };
+	if (memcmp((const void *)registers[REG_RIP], syscall_bytes, 2) == 0 &&
 	    registers[REG_RAX] == SYS_rt_sigprocmask)
 		registers[REG_EFL] &= ~0x100;
 }
