@@ -74,6 +74,32 @@ def test_variables_by_their_names(plain, graftrace):
     assert fields(graftrace, "two")[1] == "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8"
 
 
+SHORT_PROLOGUE = r"""
+#include <stdio.h>
+struct request { int id; const char *path; };
+__attribute__((noinline)) int look_up(struct request *request)
+{
+	int id = request->id;
+
+	puts(request->path);
+	return id * 2;
+}
+int main(void)
+{
+	return look_up(&(struct request){ 3, "apples" }) != 6;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-Os"])
+def test_parameters_are_there_however_short_the_prologue_is(compiler, level, compile, graftrace):
+    """Optimized code comes to its second line within the five bytes of a jump at the function's entry."""
+    program = compile(SHORT_PROLOGUE, "-g", level, compiler=compiler)
+    record(graftrace, program, "look_up request->id request->path:string")
+    assert fields(graftrace, "look_up") == ['id=3 path="apples"']
+
+
 def test_places_by_their_lines(plain, graftrace):
     record(graftrace, plain, "handle:4 twice", "at=probes.c:32 depth")
     assert fields(graftrace, "handle_L4") == ["twice=0", "twice=2", "twice=4", "twice=6"]
