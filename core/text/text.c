@@ -80,8 +80,9 @@ char *gt_text_put_marker(const struct gt_record *record, char *at)
 	return at;
 }
 
-char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at)
+char *gt_text_put_event(struct gt_text *text, const struct gt_source *source, char *at)
 {
+	const struct gt_record *record = &source->record;
 	struct gt_event_format format;
 	char *end = NULL;
 
@@ -95,7 +96,7 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 		end = text->options.event(&format, record, at,
 					  GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 	return end != NULL ? end
-			   : gt_event_put_named(&format, record, false, text->target, at,
+			   : gt_event_put_named(&format, record, false, text->target, source->pid, at,
 						GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 

@@ -312,7 +312,7 @@ static char *put_fields(struct gt_text *text, const struct gt_source *source, ch
 	if (gt_text_is_dumped(text))
 		return at;
 	at = put_context(text, source, at);
-	at = gt_text_put_event(text, &source->record, at);
+	at = gt_text_put_event(text, source, at);
 	*at++ = '\n';
 	return at;
 }

@@ -361,7 +361,7 @@ static char *put_marker(struct gt_text *text, const struct gt_source *source, ch
 {
 	const struct gt_record *record = &source->record;
 	at = begin_comment(text, source, record->depth, at);
-	at = record->kind == GT_RECORD_EVENT ? gt_text_put_event(text, record, at)
+	at = record->kind == GT_RECORD_EVENT ? gt_text_put_event(text, source, at)
 					     : gt_text_put_marker(record, at);
 	return end_comment(text, at);
 }

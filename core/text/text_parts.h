@@ -96,7 +96,7 @@ static inline size_t marker_length(const struct gt_record *record)
 char *gt_text_put_marker(const struct gt_record *record, char *at);
 
 /* `name: field=value …` of an event, without a newline. */
-char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at);
+char *gt_text_put_event(struct gt_text *text, const struct gt_source *source, char *at);
 
 /* The five letters of the CPU's state (irqs-off … migrate-disable); dots where it is not known. Of a
  * latency's records without a state what holds in all of it. */

@@ -48,6 +48,13 @@ def test_every_kind_of_fetch(program, graftrace):
     assert lines[0].startswith("a=(fault) b=0 ")
 
 
+def test_addresses_of_code_are_functions(plain, graftrace):
+    record(graftrace, plain, "handle at=%ip:symbol caller=+0(%sp):symbol none=\\0:symbol stack=$stack:symbol")
+    line = fields(graftrace, "handle")[0]
+    assert re.fullmatch(r"at=handle\+0x0/0x[0-9a-f]+ caller=outer\+0x[0-9a-f]+/0x[0-9a-f]+ none=0x0 stack=0x7f[0-9a-f]+",
+                        line), line
+
+
 def test_arguments_by_number_and_the_stack(program, graftrace):
     record(graftrace, program, "sum $arg1:s64 $arg2:s64 $arg6:s64 $arg7:s64 $arg8:s64 s=$stack1 t=+8($stack)",
            options=["-p", "function_graph"])
