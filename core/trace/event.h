@@ -130,7 +130,8 @@ char *gt_event_put(const struct gt_event_format *format, const struct gt_record 
 #define GT_EVENT_KERNEL "kernel" /* a kernel's own object */
 struct gt_target;
 char *gt_event_put_named(const struct gt_event_format *format, const struct gt_record *record,
-			 bool with_system, struct gt_target *target, uint32_t pid, char *at, size_t room);
+			 bool with_system, struct gt_target *target, uint32_t pid, char *at,
+			 size_t room);
 
 /* "name=value name=value" for people, as Linux prints fields. At most `room` bytes at `at`, and no
  * zero byte; returns where it ends. What could steer a terminal becomes '?'. */
