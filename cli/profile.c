@@ -310,8 +310,10 @@ static int write_table(const struct arguments *arguments, struct gt_session *ses
 		uint64_t starts_ns[GT_DURATIONS];
 
 		gt_session_profile_starts(session, starts_ns);
-		gt_profile_hists_print(memory, &arguments->table, arguments->hists, starts_ns, rows,
-				       count);
+		if (!gt_profile_hists_print(memory, &arguments->table, arguments->hists, starts_ns,
+					    rows, count) &&
+		    (count != 0 || arguments->pid_count == 0))
+			gt_complain(NAME, "no function that matches --hist was called");
 	} else {
 		gt_profile_table_print(memory, &arguments->table, rows, count);
 	}

@@ -218,7 +218,7 @@ static void print_hist(FILE *to, const struct gt_profile_table *table,
 	}
 }
 
-void gt_profile_hists_print(FILE *to, const struct gt_profile_table *table,
+bool gt_profile_hists_print(FILE *to, const struct gt_profile_table *table,
 			    const char *const *globs, const uint64_t starts_ns[GT_DURATIONS],
 			    const struct gt_profile_row *rows, uint32_t count)
 {
@@ -248,4 +248,5 @@ void gt_profile_hists_print(FILE *to, const struct gt_profile_table *table,
 	if (!table->csv && left != 0)
 		fprintf(to, "\n%llu more functions are not shown (--limit).\n",
 			(unsigned long long)left);
+	return shown != 0;
 }

@@ -29,8 +29,8 @@ void gt_profile_table_print(FILE *to, const struct gt_profile_table *table,
 			    const struct gt_profile_row *rows, uint32_t count);
 
 /* How long the calls took, of the functions whose names match one of the globs (a NULL ends them). As text, or as CSV
- * with a row for each bucket that has calls. starts_ns: gt_session_profile_starts(). */
-void gt_profile_hists_print(FILE *to, const struct gt_profile_table *table,
+ * with a row for each bucket that has calls. starts_ns: gt_session_profile_starts(). False: none of them was called. */
+bool gt_profile_hists_print(FILE *to, const struct gt_profile_table *table,
 			    const char *const *globs, const uint64_t starts_ns[GT_DURATIONS],
 			    const struct gt_profile_row *rows, uint32_t count);
 

@@ -320,6 +320,7 @@ static int raw_open(struct gt_control_target *target, uint32_t cpu, void **raw,
 		.cpu = cpu,
 		.mode = GT_MERGE_SNAPSHOT,
 		.switches = recorded_of(target)->sched_switch,
+		.stacks = (recorded_of(target)->options & GT_OPTION_STACKTRACE) != 0,
 	};
 	struct gt_raw *opened = malloc(sizeof(*opened));
 	int error = GT_ENOMEM;

@@ -175,13 +175,40 @@ static int each_line_address(struct gt_variables *variables, struct line_search 
 	return result;
 }
 
-/* Behind the prologue, as the compiler or the second line of the function says. */
-static uint64_t behind_prologue(Dwarf_Die *function)
+/* Whether the function's code is optimized: a parameter of one that is not is at the same place in the
+ * frame all the time, and is written there by the prologue. */
+static bool is_optimized(Dwarf_Die *function)
+{
+	Dwarf_Die die;
+
+	if (dwarf_child(function, &die) != 0)
+		return false;
+	do {
+		Dwarf_Attribute location;
+		Dwarf_Op *operations;
+		size_t count;
+
+		if (dwarf_tag(&die) != DW_TAG_formal_parameter ||
+		    dwarf_attr(&die, DW_AT_location, &location) == NULL)
+			continue;
+		if (dwarf_getlocation(&location, &operations, &count) != 0 || count == 0 ||
+		    operations[0].atom != DW_OP_fbreg)
+			return true;
+	} while (dwarf_siblingof(&die, &die) == 0);
+	return false;
+}
+
+/* Where a function's parameters are first: behind the prologue, as the compiler or the second line of the
+ * function says. Optimized code has them at its entry, and need not keep them until the second line. */
+static uint64_t first_place(Dwarf_Die *function)
 {
 	Dwarf_Addr *places = NULL, entry = 0;
-	const int count = dwarf_entry_breakpoints(function, &places);
+	int count;
 
 	entry_of(function, &entry);
+	if (is_optimized(function))
+		return entry;
+	count = dwarf_entry_breakpoints(function, &places);
 	if (count > 0) {
 		entry = places[0];
 		free(places);
@@ -206,7 +233,7 @@ int gt_variables_each_address(struct gt_variables *variables, const struct gt_so
 		if (!place->has_line) {
 			if (!entry_of(&function, &address))
 				return gt_variables_no_function(place, message);
-			return each(data, entry ? address : behind_prologue(&function));
+			return each(data, entry ? address : first_place(&function));
 		}
 		search.within = &function;
 		search.file = dwarf_decl_file(&function);

@@ -33,7 +33,7 @@
 	  "set_event_pid: what a listed thread starts is listed too")                             \
 	X("function-fork", FUNCTION_FORK, -1,                                                     \
 	  "set_ftrace_pid: what a listed thread starts is listed too")                            \
-	X("stacktrace", STACKTRACE, -1, "sched_switch: the calls that are open, below each line") \
+	X("stacktrace", STACKTRACE, -1, "events: the calls that are open, below each one's line") \
 	X("func_stack_trace", FUNC_STACK, GRAFTRACE_TRACER_FUNCTION,                              \
 	  "function: the calls that led there, below each line")                                  \
 	X("func-no-repeats", FUNC_NO_REPEATS, GRAFTRACE_TRACER_FUNCTION,                          \

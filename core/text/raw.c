@@ -26,7 +26,9 @@ int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_me
 	raw->ticks = options->ticks;
 	raw->is_first = options->cpu == 0;
 	raw->giving = false;
+	raw->stacks = options->stacks;
 	raw->held = false;
+	raw->callers = 0;
 	raw->missed = 0;
 	raw->skipped = 0;
 	raw->given = 0;
@@ -44,6 +46,11 @@ void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_wind
 		gt_merge_add_switches(&raw->merge, windows, count);
 	else if (raw->merge.switches != NULL || raw->merge.wants_switches)
 		gt_merge_add_switches(&raw->merge, &never, 1);
+}
+
+void gt_raw_set_stacks(struct gt_raw *raw, bool on)
+{
+	raw->stacks = on;
 }
 
 void gt_raw_set_masks(struct gt_raw *raw, const struct gt_filter_masks *masks)
@@ -160,6 +167,17 @@ static void make_sched_switch(struct gt_raw *raw, const struct gt_source *source
 	event->prev_state = (int64_t)source->record.state;
 }
 
+/* Behind the common fields of raw->event. */
+static void put_stack(struct gt_raw *raw, const uint64_t *callers, uint32_t count)
+{
+	struct gt_raw_stack *event = (struct gt_raw_stack *)raw->event;
+
+	event->size = (int32_t)count;
+	event->unused = 0;
+	gt_view_memcpy(event + 1, callers, count * sizeof(*callers));
+	raw->event_bytes = (uint32_t)(sizeof(*event) + count * sizeof(*callers));
+}
+
 /* false: there is nothing in it. */
 static bool make_stack(struct gt_raw *raw, const struct gt_source *source)
 {
@@ -171,11 +189,29 @@ static bool make_stack(struct gt_raw *raw, const struct gt_source *source)
 		callers[count++] = address_of(raw, function);
 	if (count == 0)
 		return false;
-	struct gt_raw_stack *event =
-		make_event(raw, source, GT_RAW_STACK, (uint32_t)sizeof(*event) + count * 8);
-	event->size = (int32_t)count;
-	gt_view_memcpy(event + 1, callers, count * 8);
+	make_event(raw, source, GT_RAW_STACK, 0);
+	put_stack(raw, callers, count);
 	return true;
+}
+
+/* The calls that are open in the event which has been made follow it. */
+static void note_callers(struct gt_raw *raw, struct gt_source *source)
+{
+	uint32_t functions[GT_TEXT_STACK_MAX];
+
+	raw->callers = gt_text_open_calls(source, functions);
+	for (uint32_t i = 0; i < raw->callers; i++)
+		raw->caller[i] = address_of(raw, functions[i]);
+}
+
+/* Their event in the place of the one that they belong to, of the same time and thread. */
+static void make_callers(struct gt_raw *raw)
+{
+	struct gt_raw_common *common = (struct gt_raw_common *)raw->event;
+
+	common->type = GT_RAW_STACK;
+	put_stack(raw, raw->caller, raw->callers);
+	raw->callers = 0;
 }
 
 /* Where a text lies is told from the event's beginning on. What could not be read is "(fault)", which
@@ -297,12 +333,18 @@ static int fill(struct gt_raw *raw)
 			if (!gt_raw_page_add(&raw->page, raw->event_time, raw->event,
 					     raw->event_bytes))
 				return 1;
-			raw->held = false;
+			raw->held = raw->callers != 0;
+			if (raw->held) {
+				make_callers(raw);
+				continue;
+			}
 		}
 		state = gt_merge_next(&raw->merge, &source);
 		if (state != 1)
 			return raw->page.used != 0 ? 1 : state;
 		raw->held = make(raw, source);
+		if (raw->held && raw->stacks && source->record.kind == GT_RECORD_EVENT)
+			note_callers(raw, source);
 	}
 }
 

@@ -16,7 +16,8 @@
  * program has code there. */
 #define GT_RAW_MARK_ADDRESS UINT64_C(0xffffffffff000000)
 
-#define GT_RAW_FUNCTIONS 512
+#define GT_RAW_FUNCTIONS   512
+#define GT_RAW_CALLERS_MAX 32 /* of a stack trace */
 
 struct gt_raw_options {
 	uint32_t cpu;
@@ -27,6 +28,7 @@ struct gt_raw_options {
 	uint32_t switch_window_count;
 	struct gt_merge_window switch_windows[GT_MERGE_WINDOWS];
 	struct gt_filter_masks masks; /* only what these let through */
+	bool stacks; /* options/stacktrace: behind each event with fields the calls that are open in it */
 };
 
 /* Some 24 kB; must not be moved between init and fini. The caller may use `merge`; the rest is private. */
@@ -38,6 +40,7 @@ struct gt_raw {
 	bool ticks;
 	bool is_first;	  /* CPU 0: it also stands for those that are not known */
 	bool giving;	  /* `page` is finished and `given` bytes of it were given */
+	bool stacks;	  /* as in the options */
 	bool held;	  /* `event` did not fit into the page before */
 	uint64_t missed;  /* events lost in front of the page being filled */
 	uint64_t skipped; /* … of the next one: the page has to end here */
@@ -46,6 +49,8 @@ struct gt_raw {
 	uint64_t event_time;
 	struct gt_raw_page page;
 	uint8_t event[GT_RAW_EVENT_BYTES_MAX];
+	uint32_t callers; /* calls that are open in `event`, the next one to be given; 0: none */
+	uint64_t caller[GT_RAW_CALLERS_MAX];
 	struct {
 		uint32_t number;
 		uint64_t address;
@@ -61,6 +66,9 @@ int gt_raw_init(struct gt_raw *raw, struct gt_target *target, const struct gt_me
  * not looked at). Without memory for them there are none. */
 void gt_raw_set_switches(struct gt_raw *raw, bool on, const struct gt_merge_window *windows,
 			 uint32_t count);
+
+/* Whether the calls that are open in an event with fields are given, too, from now on. */
+void gt_raw_set_stacks(struct gt_raw *raw, bool on);
 
 /* Which CPUs' records are wanted from now on, and when they were. */
 void gt_raw_set_masks(struct gt_raw *raw, const struct gt_filter_masks *masks);

@@ -80,8 +80,9 @@ char *gt_text_put_marker(const struct gt_record *record, char *at)
 	return at;
 }
 
-char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at)
+char *gt_text_put_event(struct gt_text *text, const struct gt_source *source, char *at)
 {
+	const struct gt_record *record = &source->record;
 	struct gt_event_format format;
 	char *end = NULL;
 
@@ -95,8 +96,8 @@ char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, ch
 		end = text->options.event(&format, record, at,
 					  GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 	return end != NULL ? end
-			   : gt_event_put_named(&format, record, false, text->target, at,
-						GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
+			   : gt_event_put_named(&format, record, false, text->target, source->pid,
+						at, GT_EVENT_TEXT_MAX + GT_TEXT_NAME_MAX);
 }
 
 char *gt_text_put_arguments(struct gt_text *text, const struct gt_source *source,
@@ -176,8 +177,7 @@ char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, c
 	return put_task(text, source, record->next_tid, "next", at);
 }
 
-/* The calls that were open in a thread before its next record; 0 in a trace without calls. */
-static uint32_t open_calls(struct gt_source *writer, uint32_t *functions)
+uint32_t gt_text_open_calls(struct gt_source *writer, uint32_t *functions)
 {
 	const struct gt_record *next = writer->state == GT_SOURCE_READY ? &writer->record : NULL;
 	struct gt_decode *decode = &writer->decode;
@@ -198,16 +198,16 @@ static uint32_t open_calls(struct gt_source *writer, uint32_t *functions)
 	return count;
 }
 
-uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
-			  uint32_t *functions)
+uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *source, uint32_t *functions)
 {
-	if (!has(text, GT_OPTION_STACKTRACE) || !leaving->record.previous_tid)
+	if (!has(text, GT_OPTION_STACKTRACE) ||
+	    (source->record.kind == GT_RECORD_SWITCH && !source->record.previous_tid))
 		return 0;
 	for (uint32_t i = text->merge.source_count; i-- > 0;) {
 		struct gt_source *writer = text->merge.sources[i];
 		if (writer != NULL && writer->buffer != NULL && !writer->decode.kernel &&
-		    writer->tid == leaving->tid)
-			return open_calls(writer, functions);
+		    writer->tid == source->tid)
+			return gt_text_open_calls(writer, functions);
 	}
 	return 0;
 }

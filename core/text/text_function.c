@@ -286,17 +286,14 @@ static char *put_stack(struct gt_text *text, const struct gt_source *source, cha
 	return gt_text_put_stack(text, functions, count, put_context(text, source, at));
 }
 
-/* As on Linux, the line belongs to the thread that leaves the CPU. */
-static char *put_switch(struct gt_text *text, const struct gt_source *source, char *at)
+/* options/stacktrace, behind an event whose line began at `start`. */
+static char *put_open_calls(struct gt_text *text, const struct gt_source *source, const char *start,
+			    char *at)
 {
-	if (gt_text_is_dumped(text))
-		return at;
-	struct gt_source leaving = { .record = source->record, .comm = "<...>" };
-	at = put_context(text, source->record.previous_tid ? source : &leaving, at);
-	at = gt_text_put_switch(text, source, at);
-	*at++ = '\n';
 	uint32_t functions[GT_TEXT_STACK_MAX];
 	uint32_t count = gt_text_stack_of(text, source, functions);
+
+	count = gt_text_stack_room((size_t)(at - start), count);
 	if (!count)
 		return at;
 	/* a step has room for one time that is filled in later */
@@ -305,16 +302,30 @@ static char *put_switch(struct gt_text *text, const struct gt_source *source, ch
 	return gt_text_put_stack(text, functions, count, at);
 }
 
+/* As on Linux, the line belongs to the thread that leaves the CPU. */
+static char *put_switch(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const char *const start = at;
+	if (gt_text_is_dumped(text))
+		return at;
+	struct gt_source leaving = { .record = source->record, .comm = "<...>" };
+	at = put_context(text, source->record.previous_tid ? source : &leaving, at);
+	at = gt_text_put_switch(text, source, at);
+	*at++ = '\n';
+	return put_open_calls(text, source, start, at);
+}
+
 /* Writes an event with fields. As raw numbers it is left out: it has no event number that
  * Linux's tools know. */
 static char *put_fields(struct gt_text *text, const struct gt_source *source, char *at)
 {
 	if (gt_text_is_dumped(text))
 		return at;
+	const char *const start = at;
 	at = put_context(text, source, at);
-	at = gt_text_put_event(text, &source->record, at);
+	at = gt_text_put_event(text, source, at);
 	*at++ = '\n';
-	return at;
+	return put_open_calls(text, source, start, at);
 }
 
 char *gt_text_put_function(struct gt_text *text, struct gt_source *source, char *at)

@@ -359,11 +359,31 @@ static char *put_entry_only(struct gt_text *text, const struct gt_source *source
 
 static char *put_marker(struct gt_text *text, const struct gt_source *source, char *at)
 {
-	const struct gt_record *record = &source->record;
-	at = begin_comment(text, source, record->depth, at);
-	at = record->kind == GT_RECORD_EVENT ? gt_text_put_event(text, record, at)
-					     : gt_text_put_marker(record, at);
+	at = begin_comment(text, source, source->record.depth, at);
+	at = gt_text_put_marker(&source->record, at);
 	return end_comment(text, at);
+}
+
+/* options/stacktrace, behind an event whose line began at `start`. */
+static char *put_open_calls(struct gt_text *text, const struct gt_source *source, const char *start,
+			    char *at)
+{
+	uint32_t functions[GT_TEXT_STACK_MAX];
+	uint32_t count = gt_text_stack_of(text, source, functions);
+
+	count = gt_text_stack_room((size_t)(at - start), count);
+	if (!count)
+		return at;
+	at = begin_comment(text, source, source->record.depth, at);
+	return end_comment(text, gt_text_put_stack(text, functions, count, at) - 1);
+}
+
+static char *put_event(struct gt_text *text, const struct gt_source *source, char *at)
+{
+	const char *const start = at;
+	at = begin_comment(text, source, source->record.depth, at);
+	at = end_comment(text, gt_text_put_event(text, source, at));
+	return put_open_calls(text, source, start, at);
 }
 
 /* A kernel's CPU continues on another stack. Threads get the box of a task switch; interrupts
@@ -405,14 +425,10 @@ static char *put_task_switch(struct gt_text *text, const struct gt_source *sourc
 {
 	if (!text->options.switches)
 		return at;
+	const char *const start = at;
 	at = begin_comment(text, source, source->record.depth, at);
 	at = end_comment(text, gt_text_put_switch(text, source, at));
-	uint32_t functions[GT_TEXT_STACK_MAX];
-	uint32_t count = gt_text_stack_of(text, source, functions);
-	if (!count)
-		return at;
-	at = begin_comment(text, source, source->record.depth, at);
-	return end_comment(text, gt_text_put_stack(text, functions, count, at) - 1);
+	return put_open_calls(text, source, start, at);
 }
 
 char *gt_text_put_graph_edge(struct gt_text *text, const struct graftrace_latency_edge *edge,
@@ -441,6 +457,7 @@ char *gt_text_put_graph(struct gt_text *text, struct gt_source *source, char *at
 	case GT_RECORD_UNWOUND:
 		return put_unwound(text, source, at);
 	case GT_RECORD_EVENT:
+		return put_event(text, source, at);
 	case GT_RECORD_MARKER:
 		return put_marker(text, source, at);
 	case GT_RECORD_CONTEXT:

@@ -96,7 +96,7 @@ static inline size_t marker_length(const struct gt_record *record)
 char *gt_text_put_marker(const struct gt_record *record, char *at);
 
 /* `name: field=value …` of an event, without a newline. */
-char *gt_text_put_event(struct gt_text *text, const struct gt_record *record, char *at);
+char *gt_text_put_event(struct gt_text *text, const struct gt_source *source, char *at);
 
 /* The five letters of the CPU's state (irqs-off … migrate-disable); dots where it is not known. Of a
  * latency's records without a state what holds in all of it. */
@@ -137,10 +137,27 @@ char *gt_text_put_result(struct gt_text *text, const struct gt_source *source,
 /* `sched_switch: prev_comm=…`, without a newline. */
 char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, char *at);
 
-/* options/stacktrace: the calls that were open in the thread that leaves its CPU by that record,
- * innermost first; 0: there are none to be shown. functions: GT_TEXT_STACK_MAX. */
-uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *leaving,
+/* The calls that were open in a thread before its next record, innermost first; 0 in a trace without calls.
+ * functions: GT_TEXT_STACK_MAX. */
+uint32_t gt_text_open_calls(struct gt_source *writer, uint32_t *functions);
+
+/* options/stacktrace: those that were open in the thread that leaves its CPU by that record, or at that event; 0: there
+ * are none to be shown. */
+uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *source,
 			  uint32_t *functions);
+
+/* Of `count` calls how many have room in the step's text, of which `bytes` are used. */
+static inline uint32_t gt_text_stack_room(size_t bytes, uint32_t count)
+{
+	const size_t around =
+		1024 + 2 * GT_TEXT_DEPTH_MAX; /* the columns, the indentation, a box before all */
+	const size_t call = GT_TEXT_SHORT_MAX + 32; /* a name and its address */
+
+	if (bytes + around > GT_TEXT_STEP_MAX)
+		return 0;
+	const uint32_t room = (uint32_t)((GT_TEXT_STEP_MAX - around - bytes) / call);
+	return count < room ? count : room;
+}
 
 /* `<stack trace>` and a line a call, as Linux prints it. */
 char *gt_text_put_stack(struct gt_text *text, const uint32_t *functions, uint32_t count, char *at);

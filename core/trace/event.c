@@ -215,8 +215,8 @@ static void put_symbol(struct gt_output *output, uint64_t address, bool plain)
 {
 	struct gt_function function;
 
-	if (output->names == NULL ||
-	    gt_target_function_at(output->names, 0, address, &function) != 0) {
+	if (output->names == NULL || address == GT_CALLER_UNKNOWN ||
+	    gt_target_function_at(output->names, output->pid, address, &function) != 0) {
 		gt_output_number(output, address, "0x%llx");
 		return;
 	}
@@ -314,7 +314,12 @@ static void put_value(struct gt_output *output, const struct gt_event_field *fie
 	}
 }
 
-/* (0x401136), (0x401200 <- 0x401136): as kernel/trace/trace_uprobe.c prints them; with names (read+0x0/0x80),
+static bool is_kernels(const struct gt_event_format *format)
+{
+	return format->object != NULL && is_equal(format->object, GT_EVENT_KERNEL);
+}
+
+/* (0x401136), (0x401200 <- 0x401136): as kernel/trace/trace_uprobe.c prints them; of a kernel (read+0x0/0x80),
  * (serve+0x12/0x200 <- read): trace_kprobe.c. */
 static void put_place(struct gt_output *output, const struct gt_event_format *format,
 		      const struct gt_record *record, uint32_t hidden)
@@ -326,7 +331,10 @@ static void put_place(struct gt_output *output, const struct gt_event_format *fo
 	gt_output_char(output, '(');
 	for (uint32_t i = hidden; i-- > 0;) {
 		gt_event_value(format, record, i, &value);
-		put_symbol(output, value.number, hidden == 2 && i == 0);
+		if (is_kernels(format))
+			put_symbol(output, value.number, hidden == 2 && i == 0);
+		else
+			gt_output_number(output, value.number, "0x%llx");
 		gt_output_text(output, i ? " <- " : ")");
 	}
 }
@@ -359,7 +367,7 @@ static void put_fields(struct gt_output *output, const struct gt_event_format *f
 char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_record *record,
 			  char *at, size_t room)
 {
-	struct gt_output output = { at, at + room, NULL };
+	struct gt_output output = { at, at + room, NULL, 0 };
 
 	put_fields(&output, format, record);
 	return output.at;
@@ -386,11 +394,11 @@ static void put_mark(struct gt_output *output, const struct gt_event_format *for
 }
 
 char *gt_event_put_named(const struct gt_event_format *format, const struct gt_record *record,
-			 bool with_system, struct gt_target *target, char *at, size_t room)
+			 bool with_system, struct gt_target *target, uint32_t pid, char *at,
+			 size_t room)
 {
 	const enum gt_event_call call = gt_event_call_of(format);
-	const bool is_kernels = format->object != NULL && is_equal(format->object, GT_EVENT_KERNEL);
-	struct gt_output output = { at, at + room, is_kernels ? target : NULL };
+	struct gt_output output = { at, at + room, target, pid };
 
 	if (gt_event_is_mark(format->system, format->name)) {
 		put_mark(&output, format, record);
@@ -419,7 +427,7 @@ char *gt_event_put_named(const struct gt_event_format *format, const struct gt_r
 char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
 		   bool with_system, char *at, size_t room)
 {
-	return gt_event_put_named(format, record, with_system, NULL, at, room);
+	return gt_event_put_named(format, record, with_system, NULL, 0, at, room);
 }
 
 /* libtraceevent knows no %f and leaves its argument to the next: a fraction is shown by its bits. */
@@ -439,7 +447,7 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
 	const enum gt_event_call call = gt_event_call_of(format);
-	struct gt_output output = { at, at + room, NULL };
+	struct gt_output output = { at, at + room, NULL, 0 };
 	if (call != GT_EVENT_NO_CALL) {
 		gt_event_put_call_format(&output, call, format);
 		return output.at;
@@ -477,7 +485,7 @@ char *gt_event_put_print_format(const struct gt_event_format *format, char *at, 
 char *gt_event_put_value(const struct gt_event_field *field, const struct gt_event_value *value,
 			 char *at, size_t room)
 {
-	struct gt_output output = { at, at + room, NULL };
+	struct gt_output output = { at, at + room, NULL, 0 };
 	put_value(&output, field, value);
 	return output.at;
 }

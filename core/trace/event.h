@@ -125,12 +125,13 @@ void gt_event_value(const struct gt_event_format *format, const struct gt_record
 char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
 		   bool with_system, char *at, size_t room);
 
-/* The same, with a kernel's functions named: where a dynamic probe has happened, and values that are `symbol`s, as Linux
- * prints those of kprobes. Of a program they are numbers, as those of uprobes. */
+/* The same, with functions named: values that are `symbol`s and, of a kernel, where a dynamic probe has happened, as
+ * Linux prints those of kprobes. Of a program that place is a number, as of uprobes. */
 #define GT_EVENT_KERNEL "kernel" /* a kernel's own object */
 struct gt_target;
 char *gt_event_put_named(const struct gt_event_format *format, const struct gt_record *record,
-			 bool with_system, struct gt_target *target, char *at, size_t room);
+			 bool with_system, struct gt_target *target, uint32_t pid, char *at,
+			 size_t room);
 
 /* "name=value name=value" for people, as Linux prints fields. At most `room` bytes at `at`, and no
  * zero byte; returns where it ends. What could steer a terminal becomes '?'. */

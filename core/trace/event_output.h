@@ -10,6 +10,7 @@ struct gt_output {
 	char *at;
 	char *end;
 	struct gt_target *names; /* who knows functions by their addresses; NULL: nobody */
+	uint32_t pid;		 /* the process that the addresses are of */
 };
 
 static inline void gt_output_char(struct gt_output *output, char c)

@@ -219,7 +219,7 @@ static void put_part(struct gt_output *output, const struct gt_event_format *for
 char *gt_event_put_printed(const struct gt_event_format *format, const struct gt_record *record,
 			   char *at, size_t room)
 {
-	struct gt_output output = { at, at + room, NULL };
+	struct gt_output output = { at, at + room, NULL, 0 };
 	for (const char *text = format->print + (format->print[0] == '!'); *text;) {
 		struct part part;
 		const char *behind =
@@ -323,7 +323,7 @@ static void put_argument(struct gt_output *output, const struct gt_event_field *
 
 char *gt_event_put_printed_format(const struct gt_event_format *format, char *at, size_t room)
 {
-	struct gt_output output = { at, at + room, NULL };
+	struct gt_output output = { at, at + room, NULL, 0 };
 	struct part part;
 	gt_output_char(&output, '"');
 	for (int pass = 0; pass < 2; pass++) {

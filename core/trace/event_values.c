@@ -170,7 +170,7 @@ char *gt_event_put_values(const struct gt_event_format *format, const struct gt_
 			  const struct gt_event_names *names, bool hex, char *at, size_t room)
 {
 	const bool is_result = format->number & GRAFTRACE_VALUES_RESULT;
-	struct gt_output output = { at, at + room, NULL };
+	struct gt_output output = { at, at + room, NULL, 0 };
 	bool structure = false;
 
 	for (uint32_t i = 0; i < format->field_count && i < GRAFTRACE_PROBE_FIELDS; i++) {

@@ -234,6 +234,7 @@ static int open_place(struct place *place, bool ticks)
 	options.switch_window_count = look.switch_window_count;
 	memcpy(options.switch_windows, look.switch_windows, sizeof(options.switch_windows));
 	options.masks = look.masks;
+	options.stacks = (look.options & GT_OPTION_STACKTRACE) != 0;
 	place->raw = malloc(sizeof(*place->raw));
 	if (place->raw == NULL)
 		return GT_ENOMEM;
@@ -313,6 +314,7 @@ int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buff
 	gt_raw_set_switches(place->raw, look.switches, look.switch_windows,
 			    look.switch_window_count);
 	gt_raw_set_masks(place->raw, &look.masks);
+	gt_raw_set_stacks(place->raw, (look.options & GT_OPTION_STACKTRACE) != 0);
 	if (atomic_load(&live->ended))
 		gt_merge_finish(&place->raw->merge);
 	got = gt_raw_read(place->raw, buffer, bytes);

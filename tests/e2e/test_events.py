@@ -371,6 +371,21 @@ def test_triggers_take_snapshots_and_stack_traces(mounted):
     assert count((path / "snapshot").read_text(), "sold") == 3
 
 
+def test_calls_that_are_open_are_shown_behind_each_event(mounted):
+    run, path = mounted
+    (path / "set_event").write_text("shop:sold\n")
+    (path / "current_tracer").write_text("function_graph")
+    run(2)
+    (path / "options/stacktrace").write_text("1")
+    assert len(re.findall(r"/\* sold: .* \*/\n.* /\* <stack trace>\n => tell(?:\n => \w+)* \*/\n",
+                          (path / "trace").read_text())) == 2
+    (path / "options/stacktrace").write_text("0")
+    assert "<stack trace>" not in (path / "trace").read_text()
+    (path / "current_tracer").write_text("nop")  # which has no calls
+    (path / "options/stacktrace").write_text("1")
+    assert run(1)["sold"] == 1 and "<stack trace>" not in (path / "trace").read_text()
+
+
 def test_record_takes_triggers(fast, graftrace):
     graftrace("record", "-e", "shop:sold", "--trigger", "traceoff if count == 3", "--", fast, "fields")
     assert count(shown(graftrace), "sold") == 3

@@ -48,6 +48,13 @@ def test_every_kind_of_fetch(program, graftrace):
     assert lines[0].startswith("a=(fault) b=0 ")
 
 
+def test_addresses_of_code_are_functions(plain, graftrace):
+    record(graftrace, plain, "handle at=%ip:symbol caller=+0(%sp):symbol none=\\0:symbol stack=$stack:symbol")
+    line = fields(graftrace, "handle")[0]
+    assert re.fullmatch(r"at=handle\+0x0/0x[0-9a-f]+ caller=outer\+0x[0-9a-f]+/0x[0-9a-f]+ none=0x0 stack=0x7f[0-9a-f]+",
+                        line), line
+
+
 def test_arguments_by_number_and_the_stack(program, graftrace):
     record(graftrace, program, "sum $arg1:s64 $arg2:s64 $arg6:s64 $arg7:s64 $arg8:s64 s=$stack1 t=+8($stack)",
            options=["-p", "function_graph"])
@@ -72,6 +79,32 @@ def test_variables_by_their_names(plain, graftrace):
     record(graftrace, plain, "one=handle $vars", "two=sum $params")
     assert re.fullmatch(r"request=0x[0-9a-f]+ depth=0 twice=-?\d+", fields(graftrace, "one")[0])
     assert fields(graftrace, "two")[1] == "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8"
+
+
+SHORT_PROLOGUE = r"""
+#include <stdio.h>
+struct request { int id; const char *path; };
+__attribute__((noinline)) int look_up(struct request *request)
+{
+	int id = request->id;
+
+	puts(request->path);
+	return id * 2;
+}
+int main(void)
+{
+	return look_up(&(struct request){ 3, "apples" }) != 6;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-Os"])
+def test_parameters_are_there_however_short_the_prologue_is(compiler, level, compile, graftrace):
+    """Optimized code comes to its second line within the five bytes of a jump at the function's entry."""
+    program = compile(SHORT_PROLOGUE, "-g", level, compiler=compiler)
+    record(graftrace, program, "look_up request->id request->path:string")
+    assert fields(graftrace, "look_up") == ['id=3 path="apples"']
 
 
 def test_places_by_their_lines(plain, graftrace):

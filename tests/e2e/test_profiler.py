@@ -200,7 +200,8 @@ def test_histograms_are_drawn_for_the_functions_that_are_named(graftrace, compil
     assert f"|{'#' * 40}|" in lines[counts.index(max(counts))]
     cut = graftrace("profile", "--hist", "*", "--limit", "1", "--sort", "calls", program).stderr
     assert cut.startswith("quick\n  100000 calls: p50 ") and "3 more functions are not shown" in cut
-    assert graftrace("profile", "--hist", "no_such_*", program).stderr == ""
+    assert graftrace("profile", "--hist", "no_such_*", program).stderr == \
+        "graftrace profile: no function that matches --hist was called\n"
 
 
 def test_a_running_process_is_counted_and_goes_on(graftrace, compile):

@@ -42,6 +42,16 @@ def test_hist_counts_what_record_has_taken(watched):
     assert re.search(r"%[\d.]+ <all pids> +sold #3\n", trace_cmd(watched, "hist", "-P", "-i", "events.dat"))
 
 
+def test_calls_that_are_open_stand_behind_each_event(watched):
+    (watched.path / "set_ftrace_filter").write_text("tell main")
+    record(watched, "-e", "shop:sold", "-p", "function_graph", "-T")
+    shown = trace_cmd(watched, "report", "-i", "events.dat")
+    assert shown.count(" sold: ") == 3
+    assert len(re.findall(r" sold: +count=.*\n.* kernel_stack: +<stack trace ?>\n=> tell \(\w+\)\n", shown)) == 3, shown
+    record(watched, "-e", "shop:sold", "-p", "function_graph")
+    assert "kernel_stack" not in trace_cmd(watched, "report", "-i", "events.dat")
+
+
 def test_events_of_an_instance_are_shown_recorded_and_reset(watched):
     trace_cmd(watched, "start", "-B", "one", "-e", "shop:sold")
     watched.run(2)
