@@ -22,7 +22,7 @@
 
 struct gt_page_server {
 	struct gt_page_source source;
-	atomic_bool running; /* the program */
+	atomic_bool running;	     /* the program */
 	pthread_rwlock_t shown_lock; /* held for reading by users of `shown` */
 	struct gt_page *shown;	     /* the newest complete one; NULL: none yet */
 	pthread_mutex_t lock;	     /* guards what follows */
