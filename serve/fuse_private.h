@@ -182,9 +182,11 @@ void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number);
  * fuse->control without it. */
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);
 /* Closes all files that are still open, as the last thing that the working thread does: the receiving thread has ended.
- * Takes no lock but those of tables. */
+ * Takes the lock of the table of nodes, and calls the operations of fuse->control, which take the target's locks; does
+ * not take fuse->lock. */
 void gt_fuse_close_files(struct gt_fuse *fuse);
-/* Tells the kernel which of the files that are polled have more now. Takes no lock. */
+/* Tells the kernel which of the files that are polled have more now. It reads them ahead for that: it calls the
+ * operations of fuse->control, which take the target's locks. Does not take fuse->lock. */
 void gt_fuse_look_polled(struct gt_fuse *fuse);
 
 /* Marks the job as answered. True: it was not, so the caller has to answer it. From both threads; takes fuse->lock. */

@@ -47,8 +47,9 @@ struct gt_http_exchange {
 	char *body; /* grows to GT_HTTP_BODY_BYTES */
 };
 
-/* The functions below are called from the connection's thread. They take no lock of the server: what they read of it and
- * of the client does not change while the connection is served. */
+/* The functions below are called from the connection's thread, with no lock held. What they read of the server and of
+ * the client does not change while the connection is served, so they take no lock for it. gt_http_answer_get() calls
+ * the operations of exchange->node's target, which take the target's locks; the other functions take no lock at all. */
 
 /* http_check.c */
 

@@ -5,7 +5,8 @@
  * All functions but gt_follow_is_thread_of() are called with the session's lock held, by the thread that polls the
  * session (or one of gt_tracer_run() for which it waits), or before another thread knows the session;
  * gt_follow_find(), gt_follow_make_room(), gt_follow_add() and gt_follow_exec() by any thread that holds the lock.
- * No function takes a lock. A pointer to a tracee is valid until gt_follow_drop() of it.
+ * No function takes the session's lock, and none releases it meanwhile. A pointer to a tracee is valid until
+ * gt_follow_drop() of it.
  */
 #ifndef GT_ATTACH_SESSION_FOLLOW_H
 #define GT_ATTACH_SESSION_FOLLOW_H
@@ -37,8 +38,9 @@ void gt_follow_drop(struct gt_session *session, size_t at);
 /* Whether process pid lives and has that thread. From any thread, with or without the lock. */
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid);
 /* One round of the thread that polls: obeys letters, ends processes and threads that have ended, looks at
- * credentials, lets stopped writers go on. now_ns: CLOCK_MONOTONIC. Returns how many letters, ends and writers that
- * were; GT_ENOMEM, or an error of the sink: the session cannot go on. */
+ * credentials, lets stopped writers go on. Hits of triggers are only noted: their handler is called later, without
+ * the lock (gt_mail_read). now_ns: CLOCK_MONOTONIC. Returns how many letters, ends and writers that were; GT_ENOMEM,
+ * or an error of the sink: the session cannot go on. */
 int gt_follow_work(struct gt_session *session, uint64_t now_ns);
 
 /*

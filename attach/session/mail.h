@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Letters from the processes of a session. All functions are called with the session's lock held, by
- * the thread that polls the session (or one of gt_tracer_run() for which it waits); gt_mail_read_letter(),
- * gt_mail_answer() and the last two by any thread that holds the lock. No function takes a lock.
+ * the thread that polls the session; gt_mail_read_letter(), gt_mail_answer() and the last two by any thread that
+ * holds the lock. A tracer (attach/process/tracer.h) for which the thread that holds the lock waits counts as that
+ * thread. Before another thread knows the session (gt_session_start()) they are called without the lock. No function
+ * takes the lock, and none releases it meanwhile.
  */
 #ifndef GT_ATTACH_SESSION_MAIL_H
 #define GT_ATTACH_SESSION_MAIL_H
@@ -23,8 +25,9 @@ struct gt_letter {
 	struct graftrace_letter text; /* ticket 0: nobody is to be answered */
 };
 
-/* Reads all letters, acts on them and answers them. Returns how many there were; GT_ENOMEM; an error
- * of the sink. */
+/* Reads all letters, acts on them and answers them. Of a trigger's letter it notes the hit (gt_session_on_trigger):
+ * when the lock has been released, gt_session_run_handlers() calls the handler, then answers the letter if its sender
+ * waits. Returns how many letters there were; GT_ENOMEM; an error of the sink. */
 int gt_mail_read(struct gt_session *session);
 /* Reads the letter of slot `slot` from the memory of process pid itself. False: it has written none
  * there, or does not have this arena; *text is undefined then. */

@@ -3,11 +3,11 @@
  * A session traces one program, with the processes that it forks and execs, from outside. It starts
  * the program, injects the agent at the exec stop, patches the functions that the filters name, drains
  * the arena into a sink, and offers the records to readers as a live target. Functions are called by
- * one thread, unless their comment says "from any thread". One lock, the session's, guards all; a
- * function takes it unless its comment says otherwise, and calls the sink and what it was given to call
- * back with the lock held: no function of the session may be called there. `message` is set with each
- * error, except that an error of the sink, and GT_ENOMEM of planning patches, leave it as it was
- * (gt_session_poll sets it with every error).
+ * one thread, unless their comment, or that of the group that they stand in, says "from any thread". One
+ * lock, the session's, guards all; a function takes it unless its comment says otherwise, and calls the sink
+ * and what it was given to call back with the lock held: no function of the session may be called there.
+ * `message` is set with each error, except that an error of the sink, and GT_ENOMEM of planning patches,
+ * leave it as it was (gt_session_poll sets it with every error).
  */
 #ifndef GT_ATTACH_SESSION_H
 #define GT_ATTACH_SESSION_H
@@ -105,9 +105,9 @@ int gt_session_start(const struct gt_session_options *options, struct gt_session
 		     struct gt_message *message);
 
 /* Does what there is to do (mail, full sub-buffers, stops, ends), then waits for more and does that. It waits
- * timeout_ms at most, and never longer than 20 ms; negative: 20 ms; 0: not at all. Calls the handler of
- * triggers without the lock. Returns 1 while a process of the session lives, 0 once all have ended and are
- * drained, GT_ENOMEM, or an error of the sink. Always by the same thread. */
+ * timeout_ms at most, and never longer than 20 ms; negative: 20 ms; 0: not at all. Holds the lock while it works, but
+ * neither while it waits nor while it calls the handler of triggers. Returns 1 while a process of the session lives,
+ * 0 once all have ended and are drained, GT_ENOMEM, or an error of the sink. Always by the same thread. */
 int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_message *message);
 
 /* Take and release the session's lock. Any function of a session may call the sink, from its caller's thread
@@ -141,16 +141,18 @@ struct gt_target *gt_session_target(struct gt_session *session);
 void gt_session_keep_writers(struct gt_session *session);
 
 /*
- * Changes while the program runs; each is in force when the function returns. From any thread; each takes
- * the session's lock. Those that patch processes stop them meanwhile; if one could not be patched, they
+ * Changes while the program runs, and what is in force: all functions up to gt_session_syscall_places(). From any
+ * thread; each takes the session's lock, unless its comment says that it takes none. A change is in force when the
+ * function returns. Functions that patch processes stop them meanwhile; if one could not be patched, they
  * fail with its error, after the others were: GT_EBUSY: it could not be stopped; GT_EAGAIN: it has executed
  * another program, or entered a sandbox at that moment; GT_ENOTSUP: too many processes share its memory; GT_EIO,
  * GT_ENOMEM, GT_EPERM, GT_ENOSPC, an error of the sink. After such an error of patching the new settings are in
  * force, and are taken over by that process, too, when it is patched next.
  */
-/* Always 0. */
+/* Sets the top's tracing_on: while it is off nothing is recorded for the top. Instances and the function profiler go
+ * on. Always 0. */
 int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
-/* Takes no lock. */
+/* Whether the top's tracing_on is set; triggers switch it, too. Takes no lock. */
 bool gt_session_tracing_on(struct gt_session *session);
 /* Patches. GT_EINVAL: there is no such tracer. GT_EBUSY also as of gt_session_set_profile(): the old one
  * stays then, after GT_EBUSY of patching the new one is in force (gt_session_asked() tells). */
@@ -233,6 +235,7 @@ struct gt_syscall_places {
 	const char *refused; /* why a process has none of them taken: static text; NULL: all have */
 	int pid;
 };
+/* Fills *places in, with the counts of this moment. */
 void gt_session_syscall_places(struct gt_session *session, struct gt_syscall_places *places);
 
 /*
@@ -298,7 +301,8 @@ int gt_session_each_probe(struct gt_session *session,
 /* The four below: from any thread; each takes the lock. */
 /* options/func_stack_trace: the function tracer writes a stack trace behind each call. Patches. */
 int gt_session_set_func_stack(struct gt_session *session, bool on, struct gt_message *message);
-/* depth: 0: no limit. Always 0. */
+/* Sets the top's max_graph_depth: function_graph leaves out calls that are nested deeper than `depth`; 0: no limit.
+ * Always 0. */
 int gt_session_set_max_graph_depth(struct gt_session *session, uint32_t depth);
 /* tracing_thresh; 0: none. GT_EBUSY: see gt_session_set_profile; the old one stays. */
 int gt_session_set_threshold(struct gt_session *session, uint64_t ns);
@@ -392,8 +396,8 @@ void gt_session_set_follow(struct gt_session *session, bool follow);
  * while there is a tracer, unless options.no_switches is set or the kernel does not allow it. In drain
  * mode they go to the sink as they come. All functions: from any thread. The first three take the session's lock.
  */
-/* 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP, GT_EIO, GT_ENOMEM: they cannot be
- * watched; the message says why. */
+/* Tells why context switches are not watched. 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP,
+ * GT_EIO, GT_ENOMEM: they cannot be watched; the message says why. */
 int gt_session_switches(struct gt_session *session, struct gt_message *message);
 /* Watches them from now on, with or without a tracer, until unwatch was called once for each watch
  * that returned 0. Errors as above. */
@@ -431,7 +435,8 @@ struct gt_profile_row {
 	uint64_t buckets[GT_DURATIONS]; /* how many of those that have ended took how long */
 };
 
-/* The longest time first, for qsort. */
+/* For qsort() of struct gt_profile_row: the longest time first; of the same time the one with most hits, then the one
+ * with the lowest number. Takes no lock. */
 static inline int gt_profile_row_order(const void *left, const void *right)
 {
 	const struct gt_profile_row *a = left, *b = right;

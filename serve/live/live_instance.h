@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The instances of a session, as the files live_*.c use them (live_instance.c). Every function may be
- * called from any thread. Locks: live_private.h has them and their order. A function takes those that its
+ * called from any thread. Locks: live_private.h says whose they are, and their order. A function takes those that its
  * comment names, and is called with no lock held that comes after them. `message` is set with each error.
  */
 #ifndef GT_SERVE_LIVE_INSTANCE_H
@@ -9,10 +9,10 @@
 
 #include "serve/live/live_private.h"
 
-/* Returns the current settings of the top or of an instance, tracing_on included. The lists in them
- * belong to `live` and are valid until the lock is released with which it is called: change.lock, or of the
- * top also instances.lock. Takes live->lock; of an instance it pulls first (gt_live_pull), so no lock but
- * change.lock may be held. */
+/* Returns the current settings of the top or of an instance, tracing_on included. Call with change.lock held; of the
+ * top with change.lock or instances.lock held: one of them is enough, since its lists change under both. The lists
+ * belong to `live`, and are valid until that lock is released. Takes live->lock. Of an instance it pulls first
+ * (gt_live_pull), so no lock but change.lock may be held. */
 struct gt_trace_settings gt_live_settings(struct gt_live *live);
 /* Gives an instance new settings: the session is asked for them, and they become live->settings, which
  * takes references of its own to the lists. Call with change.lock held; takes instances.lock, with which it
@@ -60,8 +60,10 @@ bool gt_live_is_detoured(struct gt_live *top);
 /* Whether the instance was removed. The top never is. Takes no lock. */
 bool gt_live_is_removed(const struct gt_live *live);
 /* Count what is open of an instance: texts of its trace, trace_pipe_raw, lists of functions and changes of them; not
- * texts of its snapshot, which have a store of their own. While there is any, rmdir is EBUSY. No effect on the top. They
- * take no lock, and do not look whether it was removed. */
+ * texts of its snapshot, which have a store of their own. While there is any, rmdir is EBUSY. No effect on the top.
+ * They take no lock, and do not look whether it was removed. So an instance may be removed between such a look
+ * and gt_live_hold(). That does no harm: a removed instance stays in memory until the top is destroyed, its store is
+ * empty, and changes of its lists are refused (gt_live_ask). */
 void gt_live_hold(struct gt_live *live);
 void gt_live_release(struct gt_live *live);
 
@@ -102,10 +104,11 @@ int gt_live_resize(struct gt_live *live, uint64_t bytes);
  * gt_session_set_overwrite. Takes instances.lock. */
 void gt_live_set_overwrite(struct gt_live *live, bool overwrite);
 
-/* The top's list of instances. init: before another thread knows the top. end: marks all of them as ended
- * (GT_EGONE for writers); the copying goes on; takes instances.lock. fini: ends the copying thread and waits for it,
- * then frees the instances, the top's own buffers and the locks; no other thread but that one may use them any more,
- * and no lock may be held. */
+/* top->instances. init: makes its locks; all else must be zero: there is no instance. Call it before another thread
+ * knows the top; takes no lock. end: marks all instances as ended: changes of what they trace, and marks, are refused
+ * with GT_EGONE, and a trace_pipe ends when it is empty. The copying goes on. Takes instances.lock. fini: ends the
+ * copying thread and waits for it, then frees the instances, the top's own buffers and the locks; no other thread but
+ * that one may use them any more, and no lock may be held. */
 void gt_live_instances_init(struct gt_live *top);
 void gt_live_instances_end(struct gt_live *top);
 void gt_live_instances_fini(struct gt_live *top);

@@ -93,9 +93,13 @@ struct gt_live_shown {
 };
 
 /*
- * Order of locks: change.lock, instances.turn, reading.lock, instances.lock; after them live->lock, or the
- * lock of a store, of the list of events or of the session, which are held for moments. turn is taken by
- * gt_live_pull() alone, which may be called with change.lock held and with none of the others.
+ * Locks, as comments name them:
+ *	change.lock, reading.lock, live->lock: of the struct gt_live that the function is called for. The top and
+ *		each instance have their own; no thread holds the same lock of two of them.
+ *	turn, instances.lock: the top's instances.turn and instances.lock, also in functions called for an instance.
+ * Order: change.lock, turn, reading.lock, instances.lock; after them live->lock, or the lock of a store, of the list of
+ * events or of the session, which are held for moments. turn is taken by gt_live_pull() alone, which may be called with
+ * change.lock held and with none of the others. It takes the reading.lock of the instance whose command it runs.
  */
 struct gt_live {
 	struct gt_control_target control;
@@ -172,9 +176,12 @@ int gt_live_text_of(struct gt_text_reader *reader, struct gt_store *store, void 
  * (gt_text_reader_close). Takes reading.lock. GT_ENOMEM. */
 int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 		       struct gt_text_reader **reader, struct gt_message *message);
-/* Takes a snapshot of the records that were copied so far; it replaces the last one. Takes live->lock, then
- * reading.lock. GT_EBUSY: in drain mode, or while a trace_pipe_raw is open; GT_ENOMEM. After an error the last snapshot
- * stays. */
+/* Takes a snapshot, which replaces the last one: copies the records of control.view that trace_pipe has not given,
+ * and trace_pipe goes on after them. While the ring is the top's buffer these are all records written so far. Of an
+ * instance, and of a top with a buffer of its own, they are those that the last gt_live_pull() has copied there: pull
+ * before, if newer ones are to be in it. It does not pull itself. Takes live->lock, and when that is released
+ * reading.lock. GT_EBUSY: in drain mode, or while a trace_pipe_raw is open; GT_ENOMEM. After an error the last
+ * snapshot stays. */
 int gt_live_snapshot_take(struct gt_live *live, struct gt_message *message);
 /* Whether snapshots can be taken: 0, or in drain mode GT_EBUSY. Takes no lock. */
 int gt_live_snapshot_can(const struct gt_live *live, struct gt_message *message);
@@ -272,7 +279,8 @@ void gt_live_text_close(struct gt_control_target *target, void *text);
  * of its opening. Pulls; takes reading.lock. */
 int gt_live_clear(struct gt_control_target *target, const struct gt_control_scope *scope,
 		  struct gt_message *message);
-/* Counts the records of a scope. Pulls; takes reading.lock. */
+/* Counts the records of a scope. Pulls; takes reading.lock, and when that is released view->taking while it counts
+ * (gt_live_view_stats). */
 int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
 		  struct gt_control_stats *stats, struct gt_message *message);
 /* Writes a line of trace_marker, or (raw) bytes of trace_marker_raw, into the trace. Of an instance pulls, of the top no

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session's target as its readers see it: markers of trace_marker are added as writers of their own,
- * cleared records are left out, and consumed records are counted. Any thread may use it. Its functions take
- * view->lock, for moments, and never while they call the session's target (`inner`). gt_live_view_stats(), and the
- * target's `consume`, hold view->taking while they call it; the other functions do not take that.
+ * cleared records are left out, and consumed records are counted. Any thread may use it, from gt_live_view_init() on.
+ * The functions take view->lock, for moments, and never while they call the session's target (`inner`).
+ * gt_live_view_stats(), and the target's `consume`, hold view->taking while they call it; the other functions do not
+ * take that.
  */
 #ifndef GT_SERVE_LIVE_VIEW_H
 #define GT_SERVE_LIVE_VIEW_H
@@ -31,6 +32,8 @@ struct gt_live_view {
 	struct gt_target *shown; /* the owner's copy of it, which readers use: the owner sets its
 				  * clock and tracer */
 	struct gt_target marks;	 /* the marks' writers alone, for a file */
+	/* The session's target, or since a detour the store that replaces it. Written under `lock`, read without it:
+	 * atomic. */
 	struct gt_target *inner;
 	/* Held while a sub-buffer is consumed and counted as read, and while `stats` counts: a
 	 * record consumed in between would count neither as an entry nor as read. Taken before
@@ -51,10 +54,11 @@ struct gt_live_view {
 	uint64_t read_of_cpu[GT_FILTER_CPU_WORDS * 64]; /* records taken out */
 };
 
-/* Fills *shown with the target that readers use. view, inner and shown must stay valid, at their addresses, until
- * gt_live_view_fini(). Cannot fail. */
+/* Makes the view of the target `inner`, with its locks, and fills *shown with the target that readers use. view, inner
+ * and shown must stay valid, at their addresses, until gt_live_view_fini(). Call it before another thread knows the
+ * view; takes no lock. Cannot fail. */
 void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struct gt_target *shown);
-/* Frees what the view has allocated; no other thread may use it any more. */
+/* Frees what the view has allocated, and its locks; no other thread may use it any more. */
 void gt_live_view_fini(struct gt_live_view *view);
 
 /* Writes a line into the trace, at the present time; count: 1024 bytes at most. raw: the bytes of trace_marker_raw, which
@@ -66,9 +70,9 @@ int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer 
  * of open sub-buffers. Without memory nothing is freed; that is not reported. */
 void gt_live_view_clear(struct gt_live_view *view);
 
-/* Changes where records come from: those of the session's writers up to now from `archive`, with the
- * same indexes, later ones from `inner`, as further writers unless both are the same target.
- * GT_ENOMEM: nothing has changed. */
+/* Changes where the session's records come from. Those up to now come from `archive`, under the same indexes of
+ * writers as before. Later records come from `inner`, which becomes view->inner, under view->lock: its writers are
+ * further ones with indexes of their own, or, if `inner` is `archive`, the same. GT_ENOMEM: nothing has changed. */
 int gt_live_view_detour(struct gt_live_view *view, struct gt_target *archive,
 			struct gt_target *inner);
 

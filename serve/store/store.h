@@ -2,10 +2,11 @@
 /*
  * A copy of a live target's records in the host's own memory, which is itself a target for readers. A
  * snapshot is a store that is filled once, an instance's buffer one that is filled again and again.
- * Any thread may use a store. Each function takes the store's lock, for its whole time, but for those that make one
- * and gt_store_target(), which take none, and for gt_store_put(), which frees a store without it. With the lock held
- * the source's functions are called, and the lock of `older` is taken, where room is made. So the lock of a store
- * comes before the source's, and that of a newer store before that of an older one.
+ * Any thread may use a store. Each function takes the store's lock and holds it until it returns. Exceptions:
+ * gt_store_create(), gt_store_create_routed() and gt_store_target() take no lock; gt_store_put() takes it to count,
+ * and releases it before it frees the store. With the lock held the source's functions are called, and the lock of
+ * `older` is taken, where room is made. So the lock of a store comes before the source's, and that of a newer store
+ * before that of an older one.
  *
  * Writers have the same indexes as in the source, so positions (struct gt_merge_given) mean the same
  * in both.
@@ -61,8 +62,8 @@ void gt_store_put(struct gt_store *store);
  * only; another one copies that sub-buffer whole. The array stays the caller's, and is needed no more. GT_ENOMEM. */
 int gt_store_begin(struct gt_store *store, const struct gt_merge_given *positions, uint32_t count);
 
-/* Copies start with the beginning of each writer's newest sub-buffer. Call it before the
- * first pull, or after gt_store_rest. GT_ENOMEM. */
+/* Copies start with the beginning of each writer's newest sub-buffer: the next pull skips older ones. Call it before
+ * the first pull, or after gt_store_rest. GT_ENOMEM. */
 int gt_store_begin_now(struct gt_store *store);
 
 /* set_limit: changes the limit; what is too much is dropped, the oldest first, whatever `overwrite` is. set_older:
@@ -78,8 +79,9 @@ void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
  * due (gt_store_due), and the rest comes with the pull after gt_store_done. */
 int gt_store_pull(struct gt_store *store);
 
-/* Tells that the source's records are not wanted until the next pull. Until then readers get all records that are in
- * the store; otherwise they get those that were made before the last pull began: one cut over all writers. */
+/* Call when no pull will follow for some time. Until the next pull readers get all records that are in the store;
+ * otherwise they get those that were made before the last pull began: one cut over all writers. Nothing else changes:
+ * the next pull also copies the records that were made meanwhile, unless gt_store_begin_now() was called before. */
 void gt_store_rest(struct gt_store *store);
 
 /* Ends the copying for good; a pull does nothing then. Sub-buffers that were open when they were copied
