@@ -37,13 +37,18 @@ static bool top_is_apart(const struct gt_session *session)
 		gt_session_profiles(session));
 }
 
+/* Whether the top records, where it is apart: read without the lock, too. */
+static void set_top_on(struct gt_session *session, bool on)
+{
+	__atomic_store_n(&gt_session_asker_of(session, 0)->settings.on, on, __ATOMIC_RELAXED);
+}
+
 /* With nobody else the word in the arena is the top's: triggers write it too. */
 void gt_session_take_top(struct gt_session *session)
 {
 	if (!top_is_apart(session))
-		gt_session_asker_of(session, 0)->settings.on =
-			__atomic_load_n(&gt_session_settings(session)->tracing_on,
-					__ATOMIC_SEQ_CST) != 0;
+		set_top_on(session, __atomic_load_n(&gt_session_settings(session)->tracing_on,
+						    __ATOMIC_SEQ_CST) != 0);
 }
 
 /* The function profiler needs returns, of all calls: the recorder has no way to count beside the
@@ -216,7 +221,7 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 {
 	(void)message;
 	pthread_mutex_lock(&session->lock);
-	gt_session_asker_of(session, 0)->settings.on = on;
+	set_top_on(session, on);
 	gt_session_write_tracing(session, gt_session_joint_of(session).on);
 	gt_stop_words_write_host(session);
 	if (gt_session_profiles(session))
@@ -228,7 +233,8 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 bool gt_session_tracing_on(struct gt_session *session)
 {
 	if (top_is_apart(session))
-		return gt_session_asker_of(session, 0)->settings.on;
+		return __atomic_load_n(&gt_session_asker_of(session, 0)->settings.on,
+				       __ATOMIC_RELAXED);
 	return __atomic_load_n(&gt_session_settings(session)->tracing_on, __ATOMIC_RELAXED) != 0;
 }
 
@@ -236,7 +242,7 @@ void gt_session_note_trigger(struct gt_session *session, const struct gt_session
 			     bool on)
 {
 	if (top_is_apart(session)) {
-		gt_session_asker_of(session, 0)->settings.on = on;
+		set_top_on(session, on);
 		gt_session_write_tracing(session, gt_session_joint_of(session).on);
 	} else {
 		/* What stands there now: another trigger may have been later. */

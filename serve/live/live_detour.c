@@ -42,7 +42,7 @@ struct gt_route_want gt_live_want_of(struct gt_live *live, const struct gt_trace
 
 bool gt_live_is_detoured(struct gt_live *top)
 {
-	return top->instances.own != NULL;
+	return __atomic_load_n(&top->instances.own, __ATOMIC_ACQUIRE) != NULL;
 }
 
 /* Moves all of the ring into a store, which also takes new records until another one replaces
@@ -94,7 +94,7 @@ int gt_live_detour_locked(struct gt_live *top)
 	gt_store_freeze(archive);
 	gt_store_set_older(own, archive);
 	instances->archive = archive;
-	instances->own = own;
+	__atomic_store_n(&instances->own, own, __ATOMIC_RELEASE);
 	instances->routed = true;
 	return 0;
 }
@@ -126,7 +126,7 @@ int gt_live_resize(struct gt_live *live, uint64_t bytes)
 			gt_store_set_overwrite(own,
 					       (top->shown.options & GT_OPTION_OVERWRITE) != 0);
 			gt_store_set_limit(own, bytes);
-			instances->own = own;
+			__atomic_store_n(&instances->own, own, __ATOMIC_RELEASE);
 			gt_live_start_pump_locked(top);
 		} else {
 			gt_store_put(own);
