@@ -391,6 +391,14 @@ def test_their_files_are_there_once_they_are_named(start):  # noqa: F811
     assert "args[6]" in (mounted.path / "events/raw_syscalls/sys_enter/format").read_text()
     mounted.write("set_event", "\n")
     assert mounted.read("set_event") == "" and calls.exists()
+    assert (calls / "sys_enter_write/enable").read_text() == "0\n"
+    assert (calls / "sys_enter_write/filter").read_text() == "count == 5\n"
+    (calls / "sys_enter_write/filter").write_text("0")
+    (calls / "sys_enter_write/trigger").write_text("hist:keys=count\n")
+    mounted.calls(1)
+    assert re.search(r"^\{ count: +5 \} hitcount: +1$", (calls / "sys_enter_write/hist").read_text(), re.M)
+    mounted.write("set_event", "*\n")  # which names none of them
+    assert (calls / "sys_enter_read/enable").read_text() == "0\n"
 
 
 @pytest.mark.parametrize("static", [False, True])
