@@ -631,7 +631,9 @@ static int start_session(struct recording *recording)
 	if (error == 0)
 		gt_session_choice_report(&options->choice, recording->session, NAME);
 	if (error == 0 && !options->no_switches &&
-	    gt_session_switches(recording->session, &message) != 0)
+	    (gt_record_options_want_switches(options)
+		     ? gt_session_watch_off_cpu(recording->session, &message)
+		     : gt_session_switches(recording->session, &message)) != 0)
 		fprintf(stderr, "graftrace: times off the CPU are not recorded: %s\n",
 			message.text);
 	if (error == 0)

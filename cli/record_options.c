@@ -14,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/values.h"
+#include "core/trace/event.h"
 #include "core/trace/message.h"
 #include "serve/address.h"
 #include "serve/http.h"
@@ -372,6 +373,16 @@ static int usage_of_program(const struct gt_record_options *options, const char 
 	snprintf(text, sizeof(text), "%s: '%.100s' is taken for a function: -g, -A and -R take one",
 		 what, taken);
 	return usage(text);
+}
+
+bool gt_record_is_of_switches(const char *word)
+{
+	return gt_event_word_matches(word, "sched", "sched_switch");
+}
+
+bool gt_record_options_want_switches(const struct gt_record_options *options)
+{
+	return gt_event_words_match(options->choice.events, "sched", "sched_switch", "", false);
 }
 
 int gt_record_options_parse(int argc, char **argv, struct gt_record_options *options)

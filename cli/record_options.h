@@ -54,4 +54,9 @@ const char *gt_record_options_taken(const struct gt_record_options *options);
 int gt_record_options_parse(int argc, char **argv, struct gt_record_options *options);
 void gt_record_options_fini(struct gt_record_options *options);
 
+/* Whether a word of --event names sched:sched_switch, which is no event of the session: the kernel tells of switches. */
+bool gt_record_is_of_switches(const char *word);
+/* Whether --event asks for it. */
+bool gt_record_options_want_switches(const struct gt_record_options *options);
+
 #endif

@@ -278,7 +278,7 @@ void gt_record_report_events(struct gt_session *session, const struct gt_record_
 	for (const char *const *text = options->choice.events; *text != NULL; text++) {
 		struct event_word word = { .text = *text };
 
-		if (word.text[0] == '!')
+		if (word.text[0] == '!' || gt_record_is_of_switches(word.text))
 			continue;
 		gt_session_each_event(session, look_at_event, &word);
 		if (word.matched)

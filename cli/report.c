@@ -496,6 +496,16 @@ static const char *why_empty(const struct arguments *arguments)
 	return "no call was recorded";
 }
 
+/* Whether the report is the table of a recording of events alone, and so has no function. */
+static bool is_of_events_alone(const struct arguments *arguments, struct gt_recording *recording,
+			       const struct gt_report *report)
+{
+	return report->row_count == 0 && arguments->style.format == GT_REPORT_TEXT &&
+	       arguments->spread == NULL && arguments->wanted.by == GT_REPORT_FUNCTION &&
+	       gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_NOP &&
+	       gt_recording_info(recording)->events != 0;
+}
+
 static int write_html(const struct arguments *arguments)
 {
 	char command[] = "export", to[] = "--to=html", output[] = "-o", end[] = "--";
@@ -572,6 +582,13 @@ int gt_cmd_report(int argc, char **argv)
 	if (arguments.spread != NULL)
 		gt_report_keep(report, arguments.spread);
 	gt_report_sort(report, arguments.sort);
+	if (is_of_events_alone(&arguments, recording, report)) {
+		result = print_events(&arguments, recording);
+		gt_sources_fini(&arguments.sources);
+		gt_report_destroy(report);
+		gt_recording_close(recording);
+		return result;
+	}
 	if (report->row_count == 0)
 		gt_complain(NAME, "'%s': %s%s", arguments.path, why_empty(&arguments),
 			    gt_look_propose(recording, meant(&arguments), proposal));

@@ -345,6 +345,13 @@ static int print(struct gt_text *text, int fd, bool *shown)
 	return result;
 }
 
+/* Whether switches of threads were asked for as an event: without a tracer they are not recorded else. */
+static bool is_of_switches(struct gt_recording *recording)
+{
+	return gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_NOP &&
+	       gt_recording_info(recording)->has_switches;
+}
+
 /* Is it known when threads were off the CPU? For `times` all records of a kernel are read once;
  * otherwise its CPUs' switches are enough. */
 static bool is_known(struct gt_recording *recording, bool times)
@@ -455,7 +462,7 @@ static int show(struct arguments *arguments, bool color)
 		.mode = GT_MERGE_SNAPSHOT,
 		.header = true,
 		.color = color,
-		.switches = arguments->switches,
+		.switches = arguments->switches || is_of_switches(recording),
 		.nanoseconds = arguments->nanoseconds,
 		.rename = arguments->brief ? gt_short_names_keep : NULL,
 		.rename_data = &names,

@@ -85,6 +85,20 @@ static void put_by_type(struct gt_syscall_output *output, const char *type, uint
 	}
 }
 
+/* An array of structures, of which the first is recorded: [{…}], and [{…}, ...] if there are more. */
+static bool put_array(struct gt_syscall_output *output, const char *type,
+		      const struct gt_event_value *first, uint64_t count, bool behind)
+{
+	if (!gt_syscall_is_of(type, "pollfd") && !gt_syscall_is_of(type, "iovec") &&
+	    !(behind && gt_syscall_is_of(type, "epoll_event")))
+		return false;
+	gt_syscall_put(output, "[");
+	if (!gt_syscall_put_structure(output, type, first->text, first->text_bytes, behind))
+		gt_syscall_put(output, "...");
+	gt_syscall_put(output, count > 1 ? ", ...]" : "]");
+	return true;
+}
+
 static bool put_behind(struct gt_syscall_output *output, const struct call *call,
 		       const struct gt_event_field *field, uint64_t address)
 {
@@ -96,7 +110,9 @@ static bool put_behind(struct gt_syscall_output *output, const struct call *call
 		gt_syscall_put_quoted(output, value.text, value.text_bytes, false);
 		return true;
 	}
-	if (gt_syscall_put_structure(output, field->type, value.text, value.text_bytes, false))
+	if (put_array(output, field->type, &value, value_of(call, "nfds") | value_of(call, "vlen"),
+		      false) ||
+	    gt_syscall_put_structure(output, field->type, value.text, value.text_bytes, false))
 		return true;
 	if (strcmp(call->name, "setsockopt") == 0 && value.text_bytes == 4) {
 		gt_syscall_put(output, "[%" PRId32 "]",
@@ -264,7 +280,8 @@ static void put_written(struct gt_syscall_output *output, const struct call *cal
 	else if (strcmp(name, "__optval_val") == 0 && value.text_bytes == 4)
 		gt_syscall_put(output, "[%" PRId32 "]",
 			       (int32_t)gt_syscall_word_at(value.text, 0, 4));
-	else if (!gt_syscall_put_structure(output, type_of_out(name), value.text, value.text_bytes,
+	else if (!put_array(output, type_of_out(name), &value, (uint64_t)result, true) &&
+		 !gt_syscall_put_structure(output, type_of_out(name), value.text, value.text_bytes,
 					   true))
 		gt_syscall_put_quoted(output, value.text, value.text_bytes,
 				      value.text_bytes < result);

@@ -29,8 +29,8 @@ struct gt_source_place {
 };
 
 /* Addresses (the object's) of the place: calls back until it returns non-zero. entry: the function's first
- * instruction; else the place is where its variables are: behind what sets up its frame, of optimized code with
- * parameters the first instruction too. GT_ENOENT: the message says what is not there. */
+ * instruction; else the place is where its variables are: behind what sets up its frame, where that writes
+ * parameters, else the first instruction too. GT_ENOENT: the message says what is not there. */
 int gt_variables_each_address(struct gt_variables *variables, const struct gt_source_place *place,
 			      bool entry, int (*each)(void *data, uint64_t address), void *data,
 			      struct gt_message *message);

@@ -141,6 +141,23 @@ static bool find_frame_base(const struct gt_variables_work *work, Dwarf_Die *fun
 	return false;
 }
 
+/* The address that the operation is, by itself (gcc) or by its number in the unit's table of addresses (clang). */
+static bool address_of(Dwarf_Attribute *location, const Dwarf_Op *operation, uint64_t *address)
+{
+	Dwarf_Attribute entry;
+	Dwarf_Addr found;
+
+	*address = operation->number;
+	if (operation->atom == DW_OP_addr)
+		return true;
+	if ((operation->atom != DW_OP_addrx && operation->atom != DW_OP_GNU_addr_index) ||
+	    dwarf_getlocation_attr(location, operation, &entry) != 0 ||
+	    dwarf_formaddr(&entry, &found) != 0)
+		return false;
+	*address = found;
+	return true;
+}
+
 int gt_variables_locate(const struct gt_variables_work *work, Dwarf_Die *function,
 			Dwarf_Die *variable, struct gt_variables_value *value)
 {
@@ -171,9 +188,8 @@ int gt_variables_locate(const struct gt_variables_work *work, Dwarf_Die *functio
 		if (function == NULL || !find_frame_base(work, function, &value->reg, &offset))
 			return gt_variables_cannot(work, "the frame cannot be found");
 		offset += (int64_t)ops[0].number;
-	} else if (ops[0].atom == DW_OP_addr) {
+	} else if (address_of(&attribute, &ops[0], &value->address)) {
 		value->reg = -1;
-		value->address = ops[0].number;
 	} else {
 		return gt_variables_cannot(work, "its place is not a simple one");
 	}

@@ -175,10 +175,11 @@ static int each_line_address(struct gt_variables *variables, struct line_search 
 	return result;
 }
 
-/* Whether the function's code is optimized: a parameter of one that is not is at the same place in the
- * frame all the time, and is written there by the prologue. */
-static bool is_optimized(Dwarf_Die *function)
+/* Whether the prologue writes the function's parameters, as it does in code that is not optimized: each is at the same
+ * place in the frame all the time. */
+static bool are_in_the_frame(Dwarf_Die *function)
 {
+	bool some = false;
 	Dwarf_Die die;
 
 	if (dwarf_child(function, &die) != 0)
@@ -193,20 +194,22 @@ static bool is_optimized(Dwarf_Die *function)
 			continue;
 		if (dwarf_getlocation(&location, &operations, &count) != 0 || count == 0 ||
 		    operations[0].atom != DW_OP_fbreg)
-			return true;
+			return false;
+		some = true;
 	} while (dwarf_siblingof(&die, &die) == 0);
-	return false;
+	return some;
 }
 
-/* Where a function's parameters are first: behind the prologue, as the compiler or the second line of the
- * function says. Optimized code has them at its entry, and need not keep them until the second line. */
+/* Where a function's variables are first. Parameters that the prologue writes are there behind it, as the compiler or the
+ * second line of the function says. Optimized code has them at its entry, and need not keep them until the second line;
+ * without parameters there is nothing to wait for either, and no probe can be so near behind an entry as that often is. */
 static uint64_t first_place(Dwarf_Die *function)
 {
 	Dwarf_Addr *places = NULL, entry = 0;
 	int count;
 
 	entry_of(function, &entry);
-	if (is_optimized(function))
+	if (!are_in_the_frame(function))
 		return entry;
 	count = dwarf_entry_breakpoints(function, &places);
 	if (count > 0) {

@@ -205,7 +205,7 @@ bool gt_session_event_is_gated(struct gt_session *session, const char *system, c
 /* Calls back for each known event, object by object, then for synthetic ones and those of system calls, until
  * `each` returns non-zero, and returns that. *event is valid during the call, its strings until the session ends.
  * enabled: it is recorded in some process. reason: why its place cannot be patched (static text), or NULL. Events of
- * system calls are known while a word of the list of events names them: `syscalls`, `raw_syscalls` or
+ * system calls are known once a word of the list of events has named them: `syscalls`, `raw_syscalls` or
  * `sys_…`, not a glob for all events. */
 int gt_session_each_event(struct gt_session *session,
 			  int (*each)(void *data, const struct gt_event_format *event, bool enabled,

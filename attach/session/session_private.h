@@ -356,7 +356,7 @@ void gt_session_note_end(struct gt_session *session, const struct gt_process *pr
 /* session_syscalls.c: writes into the agents' table of system calls which of them are asked for. Errors of the
  * sink, GT_ENOMEM, GT_ENOSPC. */
 int gt_session_select_syscalls(struct gt_session *session, struct gt_message *message);
-/* Whether a word of the list of events names events of system calls. */
+/* Whether a word of the list of events names events of system calls, or did so before. */
 bool gt_session_has_syscalls(const struct gt_session *session);
 /* Whether that event of a system call is recorded now. */
 bool gt_session_syscall_is_on(const struct gt_session *session, const char *system,

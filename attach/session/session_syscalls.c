@@ -50,7 +50,7 @@ const char *gt_session_syscall_event(uint64_t number)
 	return call != NULL ? call->enter : NULL;
 }
 
-bool gt_session_has_syscalls(const struct gt_session *session)
+static bool are_named(const struct gt_session *session)
 {
 	char *const *word = session->selection.events;
 
@@ -59,11 +59,17 @@ bool gt_session_has_syscalls(const struct gt_session *session)
 	return word != NULL && *word != NULL;
 }
 
-static bool is_wanted(const struct gt_session *session, uint32_t index, bool *recorded)
+bool gt_session_has_syscalls(const struct gt_session *session)
+{
+	return session->syscalls_told != NULL || are_named(session);
+}
+
+/* named: are_named(). A glob for all events names none of them. */
+static bool is_wanted(const struct gt_session *session, uint32_t index, bool named, bool *recorded)
 {
 	const char *system, *name = gt_syscall_event_name(index, &system);
 
-	*recorded = gt_events_match(session->selection.events, system, name);
+	*recorded = named && gt_events_match(session->selection.events, system, name);
 	return *recorded || gt_event_rules_act(&session->event_rules, system, name);
 }
 
@@ -119,10 +125,11 @@ static int prepare(struct gt_session *session, uint32_t index, bool recorded,
 
 static bool any_is_wanted(const struct gt_session *session)
 {
+	const bool named = are_named(session);
 	bool recorded;
 
 	for (uint32_t i = 0; gt_session_has_syscalls(session) && i < gt_syscall_event_count(); i++)
-		if (is_wanted(session, i, &recorded))
+		if (is_wanted(session, i, named, &recorded))
 			return true;
 	return false;
 }
@@ -131,7 +138,7 @@ int gt_session_select_syscalls(struct gt_session *session, struct gt_message *me
 {
 	const uint32_t count = gt_syscall_event_count();
 	uint32_t first;
-	bool any = any_is_wanted(session);
+	bool any = any_is_wanted(session), named = are_named(session);
 	int error = 0;
 
 	if (!any && !session->selection.syscalls)
@@ -144,7 +151,7 @@ int gt_session_select_syscalls(struct gt_session *session, struct gt_message *me
 		fill(session);
 	}
 	for (uint32_t i = 0; !error && i < count; i++) {
-		bool recorded, wanted = any && is_wanted(session, i, &recorded);
+		bool recorded, wanted = any && is_wanted(session, i, named, &recorded);
 
 		if (wanted)
 			error = prepare(session, i, recorded, message);
@@ -162,7 +169,7 @@ static bool is_on(const struct gt_session *session, uint32_t index)
 	const char *system, *name = gt_syscall_event_name(index, &system);
 	bool recorded, on;
 
-	is_wanted(session, index, &recorded);
+	is_wanted(session, index, are_named(session), &recorded);
 	return gt_event_rules_gate(&session->event_rules, system, name, &on) ? on : recorded;
 }
 

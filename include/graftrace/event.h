@@ -15,7 +15,8 @@
  *	GRAFTRACE_INT(type, name, value)	any integer, character, bool or enum type
  *	GRAFTRACE_POINTER(name, value)		an address
  *	GRAFTRACE_STRING(name, value)		a const char *: its text is recorded, 63 bytes at most
- *	GRAFTRACE_DOUBLE(name, value)		a double
+ *	GRAFTRACE_DOUBLE(name, value)		a double; it is in a vector register, which the kernel's uprobes cannot
+ *						fetch: perf takes no event with one, bpftrace the fields before it
  * `name` and the event's two names are plain identifiers. Values are evaluated
  * whether the event is recorded or not: they should have no side effects.
  */

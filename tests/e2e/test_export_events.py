@@ -130,6 +130,14 @@ def test_report_has_figures_of_fields_in_each_form(recorded):
     assert recorded("report").stdout.endswith(text)
 
 
+def test_a_report_of_events_alone_has_no_table_of_functions(recorded, compile):
+    program = compile("events.c", "-O2", "-pthread", f"-I{ROOT / 'include'}")
+    recorded("record", "-e", "shop", "-o", "alone.data", "--", program, "fields")
+    told = recorded("report", "alone.data")
+    assert told.stderr == "" and told.stdout == recorded("report", "--by", "event", "alone.data").stdout
+    assert "shop:sold" in told.stdout
+
+
 def test_report_counts_the_events_of_the_thread_and_the_time_that_are_asked_for(recorded):
     rows = rows_of(recorded, "events-csv")
 

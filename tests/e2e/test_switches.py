@@ -297,6 +297,13 @@ def test_switches_are_not_recorded_where_nobody_wants_them(graftrace, compile):
     assert "does not have when threads were off the CPU" in done.stderr
 
 
+@pytest.mark.parametrize("word", ["sched:sched_switch", "sched", "sched_*"])
+def test_switches_are_an_event_by_name(word, graftrace, compile):
+    done = graftrace("record", "-e", word, compile(SLEEPS, *FLAGS))
+    assert "matched no event" not in done.stderr
+    assert re.search(r"sched_switch: .* prev_state=S ==> ", graftrace("show").stdout)
+
+
 STEPS = CALLED + r"""
 CALLED void naps(void)
 {

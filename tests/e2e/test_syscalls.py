@@ -340,6 +340,41 @@ def test_texts_are_straces(graftrace, compile):
     assert seen == expected
 
 
+ARRAYS = r"""
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+int main(void)
+{
+	int ends[2], all = epoll_create1(0);
+	struct iovec words[] = { { "two", 3 }, { " words", 6 } };
+
+	pipe(ends);
+	struct pollfd both[] = { { ends[1], POLLOUT }, { ends[0], POLLIN } };
+	struct epoll_event event = { EPOLLOUT, { .fd = 9 } };
+	epoll_ctl(all, EPOLL_CTL_ADD, ends[1], &event);
+	writev(ends[1], words, 1);
+	writev(ends[1], words, 2);
+	poll(both, 1, 0);
+	poll(both, 2, 0);
+	epoll_wait(all, &event, 1, 0);
+}
+"""
+
+
+def test_arrays_are_shown_as_such(graftrace, compile):
+    """Their first element; whether there are more, the call or its result says."""
+    record(graftrace, compile(ARRAYS, "-O1", "-w"))
+    shown = re.findall(r": ((?:writev|poll|epoll_wait)(?:\(| = ).*)", graftrace("show").stdout)
+    assert re.sub(r"0x\w+", "ADDRESS", "\n".join(shown)).splitlines() == [
+        "writev(5, [{iov_base=ADDRESS, iov_len=3}], 1)", "writev = 3",
+        "writev(5, [{iov_base=ADDRESS, iov_len=3}, ...], 2)", "writev = 9",
+        "poll([{fd=5, events=POLLOUT}], 1, 0)", "poll = 1 [{fd=5, revents=POLLOUT}]",
+        "poll([{fd=5, events=POLLOUT}, ...], 2, 0)", "poll = 2 [{fd=5, revents=POLLOUT}, ...]",
+        "epoll_wait(3, ADDRESS, 1, 0)", "epoll_wait = 1 [{events=EPOLLOUT, data={u32=9, u64=9}}]"]
+
+
 def test_only_events_that_are_named_are_recorded(graftrace):
     graftrace("record", "-e", "syscalls:sys_enter_open*", "-e", "raw_syscalls:sys_exit", "--", "cat",
               "/etc/passwd")
@@ -391,6 +426,14 @@ def test_their_files_are_there_once_they_are_named(start):  # noqa: F811
     assert "args[6]" in (mounted.path / "events/raw_syscalls/sys_enter/format").read_text()
     mounted.write("set_event", "\n")
     assert mounted.read("set_event") == "" and calls.exists()
+    assert (calls / "sys_enter_write/enable").read_text() == "0\n"
+    assert (calls / "sys_enter_write/filter").read_text() == "count == 5\n"
+    (calls / "sys_enter_write/filter").write_text("0")
+    (calls / "sys_enter_write/trigger").write_text("hist:keys=count\n")
+    mounted.calls(1)
+    assert re.search(r"^\{ count: +5 \} hitcount: +1$", (calls / "sys_enter_write/hist").read_text(), re.M)
+    mounted.write("set_event", "*\n")  # which names none of them
+    assert (calls / "sys_enter_read/enable").read_text() == "0\n"
 
 
 @pytest.mark.parametrize("static", [False, True])
