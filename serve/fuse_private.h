@@ -3,8 +3,8 @@
  * asks), fuse_owners.c (changed owners and modes) and fuse_files.c (open files) share.
  *
  * The receiving thread takes requests in, the working thread carries them out. Functions of nodes
- * and of owners take the lock of the table and may be called from both threads; those that make or
- * free a table take none: call them before the threads run, or after they have ended. No function
+ * and of owners take the lock of the table and, unless their comment names a thread, may be called from both threads;
+ * those that make or free a table take none: call them before the threads run, or after they have ended. No function
  * of this file is called with fuse->lock held. */
 #ifndef GT_SERVE_FUSE_PRIVATE_H
 #define GT_SERVE_FUSE_PRIVATE_H
@@ -39,7 +39,8 @@ struct gt_fuse_nodes {
 int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes);
 /* Frees the table. One that is all zero, or was freed before, is left alone. */
 void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes);
-/* The path of a number, valid until the number is forgotten; NULL: there is no such number. */
+/* The path of a number, valid until the number is forgotten; NULL: there is no such number. From the receiving thread,
+ * which is the one that forgets. */
 const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 /* The number of a path, a new one if it has none; counts one look-up more. The root's (path "") is not
  * counted. 0: no memory. */
@@ -178,8 +179,9 @@ void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number);
 
 /* The three below from the working thread only. */
 /* Carries a job out and answers it, unless it was answered early (gt_fuse_claim). False: a read has to wait, and nothing
- * was answered. The job stays the caller's in both cases. Takes fuse->lock for moments, and calls the operations of
- * fuse->control without it. */
+ * was answered. The job stays the caller's in both cases. Takes fuse->lock and the locks of the tables of nodes and of
+ * owners, each for moments and without the others. It holds none of them while it calls the operations of
+ * fuse->control, which take the target's locks. */
 bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job);
 /* Closes all files that are still open, as the last thing that the working thread does: the receiving thread has ended.
  * Takes the lock of the table of nodes, and calls the operations of fuse->control, which take the target's locks; does
@@ -189,7 +191,8 @@ void gt_fuse_close_files(struct gt_fuse *fuse);
  * operations of fuse->control, which take the target's locks. Does not take fuse->lock. */
 void gt_fuse_look_polled(struct gt_fuse *fuse);
 
-/* Marks the job as answered. True: it was not, so the caller has to answer it. From both threads; takes fuse->lock. */
+/* Marks the job as answered. True: it was not, so the caller has to answer it. False: the receiving thread has answered
+ * it early. From the working thread; takes fuse->lock. */
 bool gt_fuse_claim(struct gt_fuse_job *job);
 
 /* Appends the job to the queue, which then owns it and its data. From the receiving thread; takes fuse->lock. */

@@ -5,7 +5,7 @@
  * the arena into a sink, and offers the records to readers as a live target. Functions are called by
  * one thread, unless their comment, or that of the group that they stand in, says "from any thread". One
  * lock, the session's, guards all; a function takes it unless its comment says otherwise, and calls the sink
- * and what it was given to call back with the lock held: no function of the session may be called there.
+ * and what it was given to call back with the lock held: no function of the session that takes it may be called there.
  * `message` is set with each error, except that an error of the sink, and GT_ENOMEM of planning patches,
  * leave it as it was (gt_session_poll sets it with every error).
  */
@@ -112,7 +112,7 @@ int gt_session_poll(struct gt_session *session, int timeout_ms, struct gt_messag
 
 /* Take and release the session's lock. Any function of a session may call the sink, from its caller's thread
  * or one that it waits for. Who uses what the sink writes to while others may call them does it between
- * these two, and calls no function of the session there. From any thread. */
+ * these two, and calls no function of the session there that takes the lock. From any thread. */
 void gt_session_lock_sink(struct gt_session *session);
 void gt_session_unlock_sink(struct gt_session *session);
 
@@ -222,7 +222,9 @@ void gt_session_events_since(struct gt_session *session, uint64_t *version,
 			     void *data);
 /* Whether the event is recorded in some process, by any of its places. */
 bool gt_session_event_is_on(struct gt_session *session, const char *system, const char *name);
-/* Whether a word of the list of events names a system call's event in one of these ways. Takes no lock. */
+/* Whether `word`, of a list of events, names an event of a system call: it matches one (gt_event_word_matches) and
+ * begins with `syscalls`, `*syscalls`, `raw_syscalls` or `sys_`. False of a glob for all events, and of a word with a
+ * '!' before it. Takes no lock. */
 bool gt_session_names_syscall(const char *word);
 /* The name of the event before a system call, "sys_enter_…". NULL: there is no call with that number.
  * Static text; takes no lock. */

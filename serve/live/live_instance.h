@@ -85,15 +85,15 @@ int gt_live_instance_thread(struct gt_live *live, int which, uint32_t index, uin
  * the old list stays. */
 int gt_live_instance_threads_set(struct gt_live *live, int which, const uint32_t *tids,
 				 uint32_t count, struct gt_message *message);
-/* live_commands.c: carries out a command that was met while records were copied: snapshot, dump,
- * cpudump; others do nothing. live: the top or an instance. Takes reading.lock and live->lock, and calls the top's
- * `dump` without them; what fails is left out. */
+/* live_commands.c: carries out a command that was met while an instance's records were copied, or that a thread has hit
+ * (gt_live_hit, of the top): snapshot, dump, cpudump; others do nothing. live: the instance, or the top. Takes
+ * reading.lock and live->lock, and calls the top's `dump` without them; what fails is left out. */
 void gt_live_command_act(struct gt_live *live, enum gt_control_action action, uint32_t cpu);
 
 /* tracing_on of an instance. Takes the store's lock. */
 bool gt_live_instance_on(const struct gt_live *live);
-/* Frees live->instance, with its store's reference. Nobody else knows it any more; of the top it does
- * nothing. */
+/* Frees live->instance, and releases its reference to the store. No other thread knows it any more, so no lock need be
+ * held; gt_store_put() takes the store's for a moment. Of the top it does nothing. */
 void gt_live_instance_fini(struct gt_live *live);
 
 /* Changes the size of the buffer. It keeps its records, or the newest of them: those written so far are copied before,
@@ -120,10 +120,10 @@ int gt_live_create_instance(struct gt_live *top, struct gt_live_instance *instan
 			    struct gt_store *store, struct gt_live **live);
 
 /* Operations of struct gt_control_ops; each takes instances.lock. of: GT_ENOENT after the last; *instance and *name are
- * valid until the top is destroyed, also if the instance is removed. make: takes the top's live->lock before, and starts
- * the copying thread. GT_EINVAL: no such name can be; GT_EEXIST; GT_ENOTSUP: in drain mode; GT_EGONE: after
- * gt_live_end(); GT_ENOSPC; GT_ENOMEM. remove: GT_ENOENT; GT_EBUSY: see gt_live_hold(). When instances.lock is released
- * it takes the instance's change.lock, for a moment. */
+ * valid until the top is destroyed, also if the instance is removed. make: takes the top's live->lock, and releases it
+ * before it takes instances.lock; starts the copying thread. GT_EINVAL: no such name can be; GT_EEXIST;
+ * GT_ENOTSUP: in drain mode; GT_EGONE: after gt_live_end(); GT_ENOSPC; GT_ENOMEM. remove: GT_ENOENT; GT_EBUSY: see
+ * gt_live_hold(). When instances.lock is released it takes the instance's change.lock, for a moment. */
 int gt_live_instance_of(struct gt_control_target *target, uint32_t index,
 			struct gt_control_target **instance, const char **name);
 int gt_live_instance_make(struct gt_control_target *target, const char *name, size_t bytes,

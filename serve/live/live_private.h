@@ -194,10 +194,12 @@ bool gt_live_raw_is_open(const struct gt_live *live);
 void gt_live_settle_clock(struct gt_live *live);
 
 /* live_raw.c; call with reading.lock held.
- * given: how far the readers of all CPUs have read, by writer; the caller frees it. GT_ENOMEM.
- * switches_given: the clock up to which they have given context switches. Both only if reading.raw is
- * set.
- * discard: counts as given all records up to the clock `begun`; false: no trace_pipe_raw is open.
+ * given: by writer, the one position that the readers of all CPUs have passed: the earliest of theirs. As long as
+ * some CPU's file was never open, it is that of trace_pipe when the first of these files was opened. The caller frees
+ * the array. GT_ENOMEM.
+ * switches_given: the same of context switches: the earliest of their clocks. Both only if reading.raw is set.
+ * discard: counts as given what the open trace_pipe_raw still have up to the clock `begun`; the positions of CPUs whose
+ * file is not open stay. False: none is open.
  * destroy: forgets the positions; no trace_pipe_raw may be open. Also when no other thread knows `live`. */
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 uint64_t gt_live_raw_switches_given(const struct gt_live *live);
@@ -207,8 +209,9 @@ void gt_live_raw_destroy(struct gt_live *live);
 /* Takes back the request for context switches, if one was made (change.watches). Takes change.lock. */
 void gt_live_unwatch(struct gt_live *live);
 
-/* How far trace_pipe has read, or, if trace_pipe_raw was read since, the readers of all CPUs, by writer; the caller
- * frees it. What the trace_pipe of a single CPU has given is not in it. Call with reading.lock held. GT_ENOMEM. */
+/* How far trace_pipe has read, by writer; or, if a trace_pipe_raw was opened since, the positions that the readers of
+ * all CPUs have passed (gt_live_raw_given). The caller frees the array. What the trace_pipe of a single CPU has given is
+ * not in it. Call with reading.lock held. GT_ENOMEM. */
 int gt_live_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 /* The trace_pipe of one thread (look->scope); of a thread that is not there nothing is read. close frees the reader; the
  * reader of the whole trace then goes on after what this one has given. Call with reading.lock held, open while no
@@ -252,21 +255,23 @@ int gt_live_empty(struct gt_live *live, struct gt_message *message);
 /* Gives a number: the tracer, tracing_on, a size, the options. Of an instance tracing_on pulls; otherwise no lock.
  * GT_ENOENT: the instance was removed. */
 int gt_live_get(struct gt_control_target *target, enum gt_control_value which, uint64_t *value);
-/* Sets such a number. GT_ENOENT: the instance was removed. Locks:
- *	saved_cmdlines_size, tracing_cpumask	none
- *	trace_clock				those of gt_live_empty()
- *	tracer					change.lock, instances.lock; then those of gt_live_empty()
- *	options					change.lock, instances.lock; event-fork pulls
- *	buffer_size_kb				change.lock, instances.lock
- *	sched_switch				change.lock; of an instance pulls
- *	the others				change.lock, instances.lock; of an instance they pull, as the tracer does
+/* Sets such a number. GT_ENOENT: the instance was removed. Locks, by GT_CONTROL_… :
+ *	CMDLINES, CPUMASK and those up to CPUMASK_END	none
+ *	CLOCK_ID					those of gt_live_empty()
+ *	OPTIONS_ON, OPTIONS_OFF				change.lock, instances.lock; event-fork pulls
+ *	TRACER						change.lock, instances.lock; of an instance pulls;
+ *							then, with change.lock still held, those of gt_live_empty()
+ *	TRACING_ON, MAX_DEPTH, THRESHOLD_NS, PROFILE	change.lock, instances.lock; of an instance pulls
+ *	BUFFER_BYTES (the file buffer_size_kb)		change.lock, instances.lock
+ *	SCHED_SWITCH					change.lock; of an instance pulls
+ *	others (GT_ENOTSUP)				change.lock
  */
 int gt_live_set(struct gt_control_target *target, enum gt_control_value which, uint64_t value,
 		struct gt_message *message);
 
-/* Opens `trace`, or (consume) the trace_pipe of all, of a thread or of a CPU. Pulls; takes reading.lock; for the top's
- * `trace` then change.lock, and instances.lock if it stops tracing (options/pause-on-trace). GT_ENOENT: there is no such
- * CPU. */
+/* Opens `trace`, or (consume) the trace_pipe of all, of a thread or of a CPU. Pulls; then takes reading.lock, and
+ * releases it; then, for the top's `trace`, takes change.lock, and with that held instances.lock if it stops tracing
+ * (options/pause-on-trace). GT_ENOENT: there is no such CPU. */
 int gt_live_text_open(struct gt_control_target *target, const struct gt_control_scope *scope,
 		      bool consume, void **text, struct gt_message *message);
 /* Reads on in one of these, or in the snapshot. A trace_pipe pulls and takes reading.lock, the others no lock. */
@@ -279,8 +284,8 @@ void gt_live_text_close(struct gt_control_target *target, void *text);
  * of its opening. Pulls; takes reading.lock. */
 int gt_live_clear(struct gt_control_target *target, const struct gt_control_scope *scope,
 		  struct gt_message *message);
-/* Counts the records of a scope. Pulls; takes reading.lock, and when that is released view->taking while it counts
- * (gt_live_view_stats). */
+/* Counts the records of a scope. Pulls; then takes reading.lock, and releases it; then takes the lock `taking` of
+ * live->over, while it counts (gt_live_view_stats). */
 int gt_live_stats(struct gt_control_target *target, const struct gt_control_scope *scope,
 		  struct gt_control_stats *stats, struct gt_message *message);
 /* Writes a line of trace_marker, or (raw) bytes of trace_marker_raw, into the trace. Of an instance pulls, of the top no

@@ -2,9 +2,9 @@
 /*
  * A session's target as its readers see it: markers of trace_marker are added as writers of their own,
  * cleared records are left out, and consumed records are counted. Any thread may use it, from gt_live_view_init() on.
- * The functions take view->lock, for moments, and never while they call the session's target (`inner`).
- * gt_live_view_stats(), and the target's `consume`, hold view->taking while they call it; the other functions do not
- * take that.
+ * The functions take view->lock, for moments, and never while they call the session's target (`inner`); init takes no
+ * lock. gt_live_view_stats() holds view->taking while it counts, and the target's `consume` while it takes a sub-buffer
+ * out; no other function takes that.
  */
 #ifndef GT_SERVE_LIVE_VIEW_H
 #define GT_SERVE_LIVE_VIEW_H
@@ -58,7 +58,8 @@ struct gt_live_view {
  * and shown must stay valid, at their addresses, until gt_live_view_fini(). Call it before another thread knows the
  * view; takes no lock. Cannot fail. */
 void gt_live_view_init(struct gt_live_view *view, struct gt_target *inner, struct gt_target *shown);
-/* Frees what the view has allocated, and its locks; no other thread may use it any more. */
+/* Frees what the view has allocated, and its locks; no other thread may use it any more. Call it with no lock of the
+ * view held: it takes view->lock once more before it frees that. */
 void gt_live_view_fini(struct gt_live_view *view);
 
 /* Writes a line into the trace, at the present time; count: 1024 bytes at most. raw: the bytes of trace_marker_raw, which
@@ -66,8 +67,10 @@ void gt_live_view_fini(struct gt_live_view *view);
 int gt_live_view_mark(struct gt_live_view *view, const struct gt_control_writer *writer,
 		      const char *bytes, size_t count, bool raw);
 
-/* Frees the full sub-buffers and sets the counts to 0. Readers themselves leave out the cleared part
- * of open sub-buffers. Without memory nothing is freed; that is not reported. */
+/* Clears all writers of the view: those of marks, of `inner`, and after a detour those of `archive`. Consumes their full
+ * sub-buffers, which so leave the ring or store that they are in, and sets the counts to 0. Readers themselves leave out
+ * the cleared part of open sub-buffers. Takes view->lock for moments, and view->taking not at all. Without memory
+ * nothing is consumed; that is not reported. */
 void gt_live_view_clear(struct gt_live_view *view);
 
 /* Changes where the session's records come from. Those up to now come from `archive`, under the same indexes of

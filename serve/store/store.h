@@ -25,12 +25,16 @@ struct gt_store;
 
 /* limit: bytes of sub-buffers to keep; 0: no limit. overwrite: a full store drops its oldest
  * sub-buffers; else new ones are left out and counted. The source must outlive the store.
- * The store has one reference. GT_ENOMEM; *store is not set then. */
+ * The store has one reference. GT_ENOMEM; *store is not set then.
+ * Copies the source's fields, `clock` and `tracer` too, without a lock. Those of a session's target may change meanwhile
+ * (gt_session_target): who uses them of the store makes it between gt_session_lock_sink() and gt_session_unlock_sink().
+ * The files live*.c show records by a clock and a tracer of their own, and need no lock. */
 int gt_store_create(struct gt_target *source, uint64_t limit, bool overwrite,
 		    struct gt_store **store);
 /* A store with a route: it keeps only the records that gt_store_want asks for, in sub-buffers of its
  * own. A writer's numbers begin at 0; after gt_store_begin behind those of the source's sub-buffers that count
- * as copied, also in part: so they are unique. Before the first gt_store_want it keeps nothing. GT_ENOMEM. */
+ * as copied, also in part: so they are unique. Before the first gt_store_want it keeps nothing. Locks and errors as of
+ * gt_store_create(). */
 int gt_store_create_routed(struct gt_target *source, uint64_t limit, bool overwrite,
 			   struct gt_store **store);
 /* What it keeps of the records that are copied from now on, and its tracing_on; takes references to the
