@@ -198,8 +198,8 @@ void gt_live_settle_clock(struct gt_live *live);
  * some CPU's file was never open, it is that of trace_pipe when the first of these files was opened. The caller frees
  * the array. GT_ENOMEM.
  * switches_given: the same of context switches: the earliest of their clocks. Both only if reading.raw is set.
- * discard: counts as given what the open trace_pipe_raw still have up to the clock `begun`; the positions of CPUs whose
- * file is not open stay. False: none is open.
+ * discard: counts as given what all CPUs still have up to the clock `begun`, whether their files are open or not.
+ * False: none is open.
  * destroy: forgets the positions; no trace_pipe_raw may be open. Also when no other thread knows `live`. */
 int gt_live_raw_given(struct gt_live *live, struct gt_merge_given **given, uint32_t *count);
 uint64_t gt_live_raw_switches_given(const struct gt_live *live);

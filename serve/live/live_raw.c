@@ -28,6 +28,7 @@ struct place {
 	struct gt_ring_ops ring;
 	struct gt_raw *raw;	      /* NULL: not open */
 	bool ever;		      /* was open since the set was made */
+	bool was_ever;		      /* … before all was discarded */
 	struct gt_merge_given *given; /* if not open: the read positions; `given_count` */
 	uint32_t given_count;
 	uint64_t switches_given; /* if not open: context switches were given up to this clock */
@@ -323,16 +324,12 @@ int64_t gt_live_raw_read(struct gt_control_target *target, void *raw, char *buff
 	return got;
 }
 
-void gt_live_raw_close(struct gt_control_target *target, void *raw)
+/* Keeps its positions. */
+static void close_place(struct place *place)
 {
-	struct gt_live *live = live_of(target);
-	struct place *place = raw;
-	uint32_t count;
-	struct gt_merge_given *given;
+	const uint32_t count = place->raw->merge.source_count;
+	struct gt_merge_given *given = calloc(count + 1, sizeof(*given));
 
-	pthread_mutex_lock(&live->reading.lock);
-	count = place->raw->merge.source_count;
-	given = calloc(count + 1, sizeof(*given));
 	for (uint32_t i = 0; given != NULL && i < count; i++)
 		given[i] = gt_merge_given(&place->raw->merge, i);
 	place->switches_given = place->raw->merge.switches_given;
@@ -344,6 +341,14 @@ void gt_live_raw_close(struct gt_control_target *target, void *raw)
 		place->given = given;
 		place->given_count = count;
 	}
+}
+
+void gt_live_raw_close(struct gt_control_target *target, void *raw)
+{
+	struct gt_live *live = live_of(target);
+
+	pthread_mutex_lock(&live->reading.lock);
+	close_place(raw);
 	if (--live->reading.raw->open == 0) {
 		pthread_mutex_lock(&live->lock);
 		live->pipe_busy = false;
@@ -358,23 +363,63 @@ bool gt_live_raw_is_open(const struct gt_live *live)
 	return live->reading.raw != NULL && live->reading.raw->open != 0;
 }
 
+static void discard_place(struct gt_raw *one, uint64_t begun)
+{
+	char page[GT_RAW_PAGE_BYTES];
+
+	for (int n = 0; n < DISCARD_PAGES; n++) {
+		if (gt_raw_read(one, page, sizeof(page)) <= 0 ||
+		    (one->merge.current != NULL && one->merge.current->record.clock > begun))
+			break;
+	}
+}
+
+/* The same of a CPU whose file is not open. Whether it was ever open decides who waits for its reader: that
+ * stays. False: no memory. */
+static bool discard_closed(struct place *place, uint64_t begun)
+{
+	if (open_place(place, false) != 0)
+		return false;
+	discard_place(place->raw, begun);
+	close_place(place);
+	return true;
+}
+
+/* Where the places have come to by now, the next ones begin. */
+static void move_base(struct gt_live *live)
+{
+	struct gt_live_raw *set = live->reading.raw;
+	struct gt_merge_given *given;
+	uint32_t count;
+
+	set->base_switches = gt_live_raw_switches_given(live);
+	if (gt_live_raw_given(live, &given, &count) != 0)
+		return;
+	free(set->base);
+	set->base = given;
+	set->base_count = count;
+}
+
 bool gt_live_raw_discard(struct gt_live *live, uint64_t begun)
 {
 	struct gt_live_raw *set = live->reading.raw;
-	char page[GT_RAW_PAGE_BYTES];
+	bool all = true;
 
 	if (set == NULL || set->open == 0)
 		return false;
 	for (uint32_t i = 0; i < set->place_count; i++) {
-		struct gt_raw *one = set->places[i].raw;
+		struct place *place = &set->places[i];
 
-		for (int n = 0; one != NULL && n < DISCARD_PAGES; n++) {
-			if (gt_raw_read(one, page, sizeof(page)) <= 0 ||
-			    (one->merge.current != NULL &&
-			     one->merge.current->record.clock > begun))
-				break;
-		}
+		place->was_ever = place->ever;
+		if (place->raw != NULL)
+			discard_place(place->raw, begun);
+		else
+			all &= discard_closed(place, begun);
 	}
+	if (all)
+		move_base(live);
+	for (uint32_t i = 0; i < set->place_count; i++)
+		set->places[i].ever = set->places[i].was_ever;
 	advance(live);
 	return true;
 }

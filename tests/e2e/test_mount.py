@@ -292,6 +292,21 @@ def test_a_blocking_reader_waits_and_is_woken(mounted):
     assert reader.wait(PATIENCE) == -signal.SIGINT
 
 
+@pytest.mark.parametrize("cpu", ["cpu0", "cpu1"])
+def test_clearing_holds_while_one_cpus_records_are_read(mounted, cpu):
+    mounted.write("current_tracer", "function_graph")
+    mounted.calls(5)
+    raw = os.open(mounted.path / "per_cpu" / cpu / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
+    mounted.write("trace", "")
+    assert leaves(mounted.read("trace")) == 0
+    mounted.calls(3)
+    assert leaves(mounted.read("trace")) == 3
+    os.close(raw)
+    assert leaves(mounted.read("trace")) == 3
+    mounted.write("trace", "")
+    assert leaves(mounted.read("trace")) == 0
+
+
 def test_a_second_reader_of_trace_pipe_is_EBUSY(mounted):
     first = os.open(mounted.path / "trace_pipe", os.O_RDONLY)
     assert refused(os.open, mounted.path / "trace_pipe", os.O_RDONLY) == errno.EBUSY
