@@ -546,7 +546,7 @@ static void follow(struct recording *recording)
 		tell_untraced(recording);
 		if (!recording->detaching &&
 		    gt_record_stop_now(&recording->stop, recording->session)) {
-			gt_session_set_tracing_on(recording->session, false, &message);
+			gt_session_set_tracing_on(recording->session, false);
 			detach(recording);
 		} else if (is_to_detach(recording, start)) {
 			detach(recording);
@@ -567,7 +567,7 @@ static void follow(struct recording *recording)
 		 * tracing is switched off and the ring emptied, one sub-buffer a turn, until the
 		 * program ends. */
 		tell_failed(recording, message.text);
-		gt_session_set_tracing_on(recording->session, false, &message);
+		gt_session_set_tracing_on(recording->session, false);
 		nanosleep(&moment, NULL);
 	}
 	tell_untraced(recording);

@@ -312,6 +312,7 @@ static void take_block(struct drain *drain, const struct graftrace_block *block,
 		       const uint8_t *payload)
 {
 	struct graftrace_file_functions functions;
+	struct graftrace_file_end end;
 
 	switch (block->type) {
 	case GRAFTRACE_BLOCK_START:
@@ -334,6 +335,11 @@ static void take_block(struct drain *drain, const struct graftrace_block *block,
 		break;
 	case GRAFTRACE_BLOCK_END:
 		drain->ended = true;
+		if (block->payload_bytes < sizeof(end))
+			break;
+		memcpy(&end, payload, sizeof(end));
+		if (end.threads > drain->end.threads) /* those without a name, too */
+			drain->end.threads = end.threads;
 		break;
 	}
 }

@@ -212,12 +212,11 @@ struct live {
 	bool ended;
 };
 
-static void stop_or_start(struct live *live, struct gt_message *message)
+static void stop_or_start(struct live *live)
 {
 	if (live->ended)
 		return;
-	if (gt_session_set_tracing_on(live->session, live->stopped, message) != 0)
-		return;
+	gt_session_set_tracing_on(live->session, live->stopped);
 	live->stopped = !live->stopped;
 	live->stopped_ns = live->stopped ? gt_monotonic_ns() : 0;
 }
@@ -251,7 +250,7 @@ static int follow(struct live *live, const char *title, struct gt_message *messa
 		if (wish == GT_TOP_QUIT)
 			return 0;
 		if (wish == GT_TOP_STOP_OR_START)
-			stop_or_start(live, message);
+			stop_or_start(live);
 		if (!live->ended)
 			state = gt_session_poll(live->session, KEY_MS, message);
 		if (state < 0)

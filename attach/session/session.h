@@ -150,8 +150,8 @@ void gt_session_keep_writers(struct gt_session *session);
  * force, and are taken over by that process, too, when it is patched next.
  */
 /* Sets the top's tracing_on: while it is off nothing is recorded for the top. Instances and the function profiler go
- * on. Always 0. */
-int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message);
+ * on. No errors. */
+void gt_session_set_tracing_on(struct gt_session *session, bool on);
 /* Whether the top's tracing_on is set; triggers switch it, too. Takes no lock. */
 bool gt_session_tracing_on(struct gt_session *session);
 /* Patches. GT_EINVAL: there is no such tracer. GT_EBUSY also as of gt_session_set_profile(): the old one

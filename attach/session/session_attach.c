@@ -17,7 +17,7 @@
 #define LOCK_LIMIT_MS 10000
 /* The process may execute another program each time. */
 #define ATTEMPTS 12
-/* A process may fork while it is being detached from: it is looked for its children so often. */
+/* How often children of a process are looked for while it is left: it may fork meanwhile. */
 #define PASSES 5
 /* Looks for children that were there before us. */
 #define CHILDREN_PASSES 20

@@ -217,9 +217,8 @@ void gt_session_ask_fini(struct gt_session *session)
 		gt_trace_settings_fini(&gt_session_asker_of(session, who)->settings);
 }
 
-int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_message *message)
+void gt_session_set_tracing_on(struct gt_session *session, bool on)
 {
-	(void)message;
 	pthread_mutex_lock(&session->lock);
 	set_top_on(session, on);
 	gt_session_write_tracing(session, gt_session_joint_of(session).on);
@@ -227,7 +226,6 @@ int gt_session_set_tracing_on(struct gt_session *session, bool on, struct gt_mes
 	if (gt_session_profiles(session))
 		gt_stop_words_write(session, GRAFTRACE_STOP_BYTE_MODE, 0);
 	pthread_mutex_unlock(&session->lock);
-	return 0;
 }
 
 bool gt_session_tracing_on(struct gt_session *session)

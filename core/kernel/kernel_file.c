@@ -238,15 +238,17 @@ static bool make_writers(struct gt_arena_file *file, bool again)
 		put_writer(&records[count++], &writer);
 	}
 	file->writers = cpus;
-	for (uint32_t told = 0; told < THREADS_A_TIME; told++) {
+	for (uint32_t told = 0; told < THREADS_A_TIME;) {
 		struct gt_writer thread = { 0 };
 		thread.tid = machine->thread_number(machine->data, file->threads);
 		if (thread.tid == 0)
 			break;
 		file->threads++;
 		thread.generation = GRAFTRACE_CONTEXT_INTERRUPT + thread.tid;
-		if (gt_target_thread(target, thread.tid, thread.comm) == 0)
-			put_writer(&records[count++], &thread);
+		if (gt_target_thread(target, thread.tid, thread.comm) != 0)
+			continue;
+		put_writer(&records[count++], &thread);
+		told++;
 	}
 	if (count == 0)
 		return false;

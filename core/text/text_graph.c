@@ -255,7 +255,7 @@ static char *put_entry(struct gt_text *text, struct gt_source *source, char *at)
 		size_t result_bytes =
 			(size_t)(put_leaf_result(text, source, ahead, result) - result);
 
-		gt_merge_skip_ahead(&text->merge, source);
+		gt_merge_skip_ahead(source);
 		at = put_duration(text, source, from, to, at);
 		at = put_indent(at, depth + source->around);
 		at = gt_put_bytes(put_name(name, at), arguments, bytes);

@@ -783,9 +783,8 @@ const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source 
 	return source->has_ahead ? &source->ahead : NULL;
 }
 
-void gt_merge_skip_ahead(struct gt_merge *merge, struct gt_source *source)
+void gt_merge_skip_ahead(struct gt_source *source)
 {
-	(void)merge;
 	source->has_ahead = false;
 }
 

@@ -184,7 +184,7 @@ int gt_merge_next(struct gt_merge *merge, struct gt_source **source);
 const struct gt_record *gt_merge_ahead(struct gt_merge *merge, struct gt_source *source);
 
 /* Leaves out the record that gt_merge_ahead returned: it was shown together with this one. */
-void gt_merge_skip_ahead(struct gt_merge *merge, struct gt_source *source);
+void gt_merge_skip_ahead(struct gt_source *source);
 
 /* Follow and consume: tells that writers write no more. Call gt_merge_poll() afterwards: gt_merge_next() alone
  * does not look again at writers that had no record. */

@@ -175,7 +175,6 @@ static void follow_switch(struct gt_live *live, const struct gt_trigger_hit *hit
 
 void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit)
 {
-	struct gt_message message;
 	uint32_t cpu = 0, action = 0;
 
 	if (hit->action == GT_TRIGGER_TRACEON || hit->action == GT_TRIGGER_TRACEOFF) {
@@ -188,7 +187,7 @@ void gt_live_hit(struct gt_live *live, const struct gt_trigger_hit *hit)
 	if (hit->action == GT_TRIGGER_CPUDUMP && !cpu_of(hit->tid, &cpu))
 		action = GT_ACTION_DUMP;
 	if (hit->action == GT_TRIGGER_DUMP || hit->action == GT_TRIGGER_CPUDUMP)
-		gt_session_set_tracing_on(live->session, false, &message);
+		gt_session_set_tracing_on(live->session, false);
 	gt_live_pull(live);
 	if (action < GT_ACTIONS)
 		gt_live_command_act(live, (enum gt_control_action)action, cpu);

@@ -18,7 +18,7 @@ static void switch_top(struct gt_live *live, bool on)
 
 	if (gt_live_top_begin_lock(live, false, &unused) != 0)
 		return;
-	gt_session_set_tracing_on(live->session, on, &unused);
+	gt_session_set_tracing_on(live->session, on);
 	gt_live_top_end_unlock(live);
 }
 

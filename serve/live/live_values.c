@@ -169,7 +169,7 @@ static int ask(struct gt_live *live, enum gt_control_value which, uint64_t value
 	if (which == GT_CONTROL_PROFILE)
 		error = set_profile(live, value != 0, message);
 	else if (which == GT_CONTROL_TRACING_ON)
-		error = gt_session_set_tracing_on(live->session, value != 0, message);
+		gt_session_set_tracing_on(live->session, value != 0);
 	else if (which == GT_CONTROL_TRACER)
 		error = gt_session_set_tracer(live->session, (enum graftrace_tracer)value, message);
 	else if (which == GT_CONTROL_MAX_DEPTH)

@@ -73,13 +73,11 @@ bool gt_session_tracing_on(struct gt_session *of)
 	return on;
 }
 
-int gt_session_set_tracing_on(struct gt_session *of, bool on, struct gt_message *why)
+void gt_session_set_tracing_on(struct gt_session *of, bool on)
 {
-	(void)why;
 	pthread_mutex_lock(&of->lock);
 	of->on = on;
 	pthread_mutex_unlock(&of->lock);
-	return 0;
 }
 
 int gt_session_set_tracer(struct gt_session *of, enum graftrace_tracer tracer,

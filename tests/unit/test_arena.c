@@ -53,9 +53,14 @@ static int function_at(void *data, uint64_t address, struct gt_function *out)
 	return GT_ENOENT;
 }
 
+/* The kernel has had `threads`; those from number `first_named` on have names. */
+static uint32_t threads = 3, first_named = 1;
+
 static int thread_name(void *data, uint32_t tid, char comm[16])
 {
 	(void)data;
+	if (tid < first_named)
+		return GT_ENOENT;
 	snprintf(comm, 16, "t%u", tid);
 	return GT_OK;
 }
@@ -100,7 +105,7 @@ static void close_all(void *data)
 static uint32_t thread_number(void *data, uint32_t index)
 {
 	(void)data;
-	return index < 3 ? index + 1 : 0;
+	return index < threads ? index + 1 : 0;
 }
 
 static bool mark(void *data, const char *bytes, size_t count, bool raw)
@@ -326,6 +331,8 @@ static void a_recording_ends_at_the_moment_it_was_asked_for(void **state)
 static struct {
 	uint8_t times[2][NUMBERS];
 	uint64_t entries[FUNCTIONS + 1], returns[FUNCTIONS + 1];
+	uint32_t named;	  /* threads */
+	uint32_t threads; /* as the last block has it */
 	bool ended;
 } taken;
 
@@ -336,7 +343,15 @@ static void take_block(const struct graftrace_block *block, const uint8_t *paylo
 		struct graftrace_file_group group;
 		struct graftrace_file_sub_buffer one;
 	} *head = (const void *)payload;
-	taken.ended |= block->type == GRAFTRACE_BLOCK_END;
+	if (block->type == GRAFTRACE_BLOCK_END) {
+		taken.ended = true;
+		taken.threads = ((const struct graftrace_file_end *)payload)->threads;
+	} else if (block->type == GRAFTRACE_BLOCK_WRITERS) {
+		const struct graftrace_file_writers *writers = (const void *)payload;
+		const struct graftrace_file_writer *writer = (const void *)(writers + 1);
+		for (uint32_t i = 0; i < writers->count; i++)
+			taken.named += writer[i].generation >= GRAFTRACE_CONTEXT_INTERRUPT;
+	}
 	if (block->type != GRAFTRACE_BLOCK_SUB_BUFFERS)
 		return;
 	assert_in_range(head->group.generation, 1, 2);
@@ -454,6 +469,23 @@ static void recordings_share_nothing_and_miss_nothing(void **state)
 	}
 	assert_int_equal(gt_arena_ring_used(&ring), 4096);
 	assert_int_equal(number_in("stats", "dropped events: "), 0);
+}
+
+static void threads_without_a_name_are_counted(void **state)
+{
+	(void)state;
+	memset(&taken, 0, sizeof(taken));
+	threads = 3000;
+	first_named = 2500;
+	struct gt_arena_file *file = begin_to_take();
+	assert_int_equal(put("trace_pipe.data", "0\n"), 0);
+	assert_int_equal(take(file), 0);
+	threads = 3;
+	first_named = 1;
+	assert_true(taken.ended);
+	assert_int_equal(taken.named, 501);
+	assert_int_equal(taken.threads, 3000);
+	gt_arena_file_close(file);
 }
 
 static void only_a_recording_that_runs_can_be_ended(void **state)
@@ -818,6 +850,7 @@ int main(void)
 		TEST(a_recording_ends_at_the_moment_it_was_asked_for),
 		TEST(what_is_open_for_a_while_is_taken_out),
 		TEST(recordings_share_nothing_and_miss_nothing),
+		TEST(threads_without_a_name_are_counted),
 		TEST(only_a_recording_that_runs_can_be_ended),
 		TEST(a_word_that_is_late_is_waited_for),
 		TEST(commands_make_functions_look_at_the_table),
