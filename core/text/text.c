@@ -198,7 +198,21 @@ uint32_t gt_text_open_calls(struct gt_source *writer, uint32_t *functions)
 	return count;
 }
 
-uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *source, uint32_t *functions)
+/* Of `count` calls how many have room in the step's text, of which `bytes` are used. */
+static uint32_t stack_room(size_t bytes, uint32_t count)
+{
+	const size_t around =
+		1024 + 2 * GT_TEXT_DEPTH_MAX; /* the columns, the indentation, a box before all */
+	const size_t call = GT_TEXT_SHORT_MAX + 32; /* a name and its address */
+
+	if (bytes + around > GT_TEXT_STEP_MAX)
+		return 0;
+	const uint32_t room = (uint32_t)((GT_TEXT_STEP_MAX - around - bytes) / call);
+	return count < room ? count : room;
+}
+
+uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *source, size_t bytes,
+			  uint32_t *functions)
 {
 	if (!has(text, GT_OPTION_STACKTRACE) ||
 	    (source->record.kind == GT_RECORD_SWITCH && !source->record.previous_tid))
@@ -207,7 +221,7 @@ uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *source, 
 		struct gt_source *writer = text->merge.sources[i];
 		if (writer != NULL && writer->buffer != NULL && !writer->decode.kernel &&
 		    writer->tid == source->tid)
-			return gt_text_open_calls(writer, functions);
+			return stack_room(bytes, gt_text_open_calls(writer, functions));
 	}
 	return 0;
 }

@@ -369,9 +369,8 @@ static char *put_open_calls(struct gt_text *text, const struct gt_source *source
 			    char *at)
 {
 	uint32_t functions[GT_TEXT_STACK_MAX];
-	uint32_t count = gt_text_stack_of(text, source, functions);
+	const uint32_t count = gt_text_stack_of(text, source, (size_t)(at - start), functions);
 
-	count = gt_text_stack_room((size_t)(at - start), count);
 	if (!count)
 		return at;
 	at = begin_comment(text, source, source->record.depth, at);

@@ -141,23 +141,10 @@ char *gt_text_put_switch(struct gt_text *text, const struct gt_source *source, c
  * functions: GT_TEXT_STACK_MAX. */
 uint32_t gt_text_open_calls(struct gt_source *writer, uint32_t *functions);
 
-/* options/stacktrace: those that were open in the thread that leaves its CPU by that record, or at that event; 0: there
- * are none to be shown. */
-uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *source,
+/* options/stacktrace: those that were open in the thread that leaves its CPU by that record, or at that event, as many
+ * as have room in the step's text, of which `bytes` are used; 0: there are none to be shown. */
+uint32_t gt_text_stack_of(struct gt_text *text, const struct gt_source *source, size_t bytes,
 			  uint32_t *functions);
-
-/* Of `count` calls how many have room in the step's text, of which `bytes` are used. */
-static inline uint32_t gt_text_stack_room(size_t bytes, uint32_t count)
-{
-	const size_t around =
-		1024 + 2 * GT_TEXT_DEPTH_MAX; /* the columns, the indentation, a box before all */
-	const size_t call = GT_TEXT_SHORT_MAX + 32; /* a name and its address */
-
-	if (bytes + around > GT_TEXT_STEP_MAX)
-		return 0;
-	const uint32_t room = (uint32_t)((GT_TEXT_STEP_MAX - around - bytes) / call);
-	return count < room ? count : room;
-}
 
 /* `<stack trace>` and a line a call, as Linux prints it. */
 char *gt_text_put_stack(struct gt_text *text, const uint32_t *functions, uint32_t count, char *at);
