@@ -18,14 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach/process/clock.h"
 #include "port/host/own_thread.h"
-#include "attach/process/proc.h"
 #include "core/trace/message.h"
 
-#define AGENT_MAPPING "/memfd:graftrace" /* in the maps of a traced process */
-#define LONG_MS	      8	 /* the most that a traced thread waits for a change of its own tracing */
-#define WAIT_MS	      10 /* interval at which the working thread tries parked reads again */
+#define WAIT_MS 10 /* interval at which the working thread tries parked reads again */
 
 /* The last message of libfuse, which has one log for all mounts. */
 static struct {
@@ -41,251 +37,6 @@ static void take_words(enum fuse_log_level level, const char *format, va_list ar
 	vsnprintf(said.text, sizeof(said.text), format, arguments);
 	said.text[strcspn(said.text, "\n")] = '\0';
 	pthread_mutex_unlock(&said.lock);
-}
-
-int gt_fuse_errno(int64_t error)
-{
-	switch (error) {
-	case GT_ENOMEM:
-		return ENOMEM;
-	case GT_EINVAL:
-		return EINVAL;
-	case GT_ENOENT:
-		return ENOENT;
-	case GT_EPERM:
-		return EPERM;
-	case GT_EBUSY:
-		return EBUSY;
-	case GT_EAGAIN:
-		return EAGAIN;
-	case GT_EGONE:
-		return ENODEV;
-	case GT_ENOTSUP:
-		return EOPNOTSUPP;
-	case GT_ENOSPC:
-		return ENOSPC;
-	case GT_EEXIST:
-		return EEXIST;
-	case GT_EBADF:
-		return EBADF;
-	case GT_ERANGE:
-		return ERANGE;
-	case GT_ENODEV:
-		return ENODEV;
-	case GT_ESRCH:
-		return ESRCH;
-	case GT_EDOM:
-		return EDOM;
-	default:
-		return EIO;
-	}
-}
-
-/* Jobs */
-
-struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work work,
-				     fuse_req_t request, struct fuse_file_info *info,
-				     size_t data_bytes)
-{
-	struct gt_fuse_job *job = calloc(1, sizeof(*job) + data_bytes);
-
-	if (job == NULL) {
-		fuse_reply_err(request, ENOMEM);
-		return NULL;
-	}
-	job->work = work;
-	job->request = request;
-	job->thread = fuse_req_ctx(request)->pid;
-	job->fuse = fuse;
-	job->info = *info;
-	job->file = (struct gt_fuse_file *)(uintptr_t)info->fh;
-	job->bytes = data_bytes;
-	return job;
-}
-
-static void drop_job(struct gt_fuse_job *job)
-{
-	if (job->poll != NULL)
-		fuse_pollhandle_destroy(job->poll);
-	free(job);
-}
-
-bool gt_fuse_claim(struct gt_fuse_job *job)
-{
-	bool claimed;
-
-	pthread_mutex_lock(&job->fuse->lock);
-	claimed = !job->answered;
-	job->answered = true;
-	pthread_mutex_unlock(&job->fuse->lock);
-	return claimed;
-}
-
-/* Is our agent in that thread's process? */
-static bool is_traced(pid_t thread)
-{
-	char path[64];
-	char line[512];
-	bool found = false;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)thread);
-	maps = fopen(path, "re");
-	while (maps != NULL && !found && fgets(line, sizeof(line), maps) != NULL)
-		found = strstr(line, AGENT_MAPPING) != NULL;
-	if (maps != NULL)
-		fclose(maps);
-	return found;
-}
-
-/* Has a change been under way for long? The functions below are called with the lock. */
-static bool takes_long(const struct gt_fuse *fuse)
-{
-	return fuse->running != NULL && gt_monotonic_ms() - fuse->running_since_ms >= LONG_MS;
-}
-
-/* The next job in line: first the running change, then all jobs that wait for its end, parked
- * reads last. */
-static struct gt_fuse_job *behind(const struct gt_fuse *fuse, const struct gt_fuse_job *job)
-{
-	struct gt_fuse_job *next = job == fuse->running ? fuse->first : job->next;
-
-	return next == NULL && !job->parked ? fuse->parked : next;
-}
-
-/* Is the job still in line? Only the receiving thread makes jobs, so one that it has seen and
- * does not find any more is done. */
-static bool is_in_line(const struct gt_fuse *fuse, const struct gt_fuse_job *job)
-{
-	const struct gt_fuse_job *other = fuse->running;
-
-	while (other != NULL && other != job)
-		other = behind(fuse, other);
-	return other != NULL;
-}
-
-/* Finds a job of which it is not known yet whether a traced thread sent it. */
-static struct gt_fuse_job *find_unknown(const struct gt_fuse *fuse)
-{
-	struct gt_fuse_job *job = fuse->running;
-
-	while (job != NULL && (job->answered || job->looked))
-		job = behind(fuse, job);
-	return job;
-}
-
-/* Is the thread traced by ptrace? Then a tracer's stop interrupts its system call, not a signal
- * of its own. */
-static bool is_being_stopped(pid_t thread)
-{
-	char text[1024];
-
-	return gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)thread) &&
-	       gt_proc_field(text, "TracerPid") > 0;
-}
-
-/* Answers a job of a traced thread that waits in the kernel. Returns true if the job need not be
- * carried out any more. */
-static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
-{
-	if (job == fuse->running || job->work == GT_FUSE_FLUSH || job->work == GT_FUSE_RELEASE) {
-		job->answered = true;
-		if (job->work == GT_FUSE_WRITE)
-			fuse_reply_write(job->request, job->bytes);
-		else
-			fuse_reply_err(job->request, 0);
-		return false;
-	}
-	/* The job has not begun, so EINTR is the answer: the thread repeats its call after our
-	 * stop. poll() would return it as an error. */
-	if (job->work == GT_FUSE_POLL || !fuse_req_interrupted(job->request) ||
-	    !is_being_stopped(job->thread))
-		return false;
-	fuse_reply_err(job->request, EINTR);
-	return true;
-}
-
-/* Removes a job that has been answered and need not be carried out. */
-static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
-{
-	struct gt_fuse_job **link = job->parked ? &fuse->parked : &fuse->first, *before = NULL;
-
-	while (*link != job) {
-		before = *link;
-		link = &before->next;
-	}
-	*link = job->next;
-	if (fuse->last == job)
-		fuse->last = before;
-	if (job->work == GT_FUSE_OPEN)
-		free(job->file);
-	if (job->changes)
-		atomic_fetch_sub(&fuse->changing, 1);
-	drop_job(job);
-}
-
-/* A traced program may change its own tracing through the mount. For that its threads have to
- * stop, and a thread that waits for an answer of the mount cannot stop. So while a change takes
- * long, requests of traced threads are answered early: the change itself and closes with success
- * (errors are found before), the others with EINTR once our stop interrupts them. Called by the
- * receiving thread. */
-static void answer_traced(struct gt_fuse *fuse)
-{
-	struct gt_fuse_job *job, *next;
-
-	pthread_mutex_lock(&fuse->lock);
-	while (takes_long(fuse) && (job = find_unknown(fuse)) != NULL) {
-		pid_t thread = job->thread;
-		bool traced;
-
-		pthread_mutex_unlock(&fuse->lock);
-		traced = is_traced(thread);
-		pthread_mutex_lock(&fuse->lock);
-		if (!is_in_line(fuse, job))
-			continue;
-		job->looked = true;
-		job->traced = traced;
-	}
-	for (job = takes_long(fuse) ? fuse->running : NULL; job != NULL; job = next) {
-		next = behind(fuse, job);
-		if (job->traced && !job->answered && answer_early(fuse, job))
-			leave_line(fuse, job);
-	}
-	pthread_mutex_unlock(&fuse->lock);
-}
-
-/* Note that a job that changes something begins, and that it has ended. */
-
-static void begin_change(struct gt_fuse *fuse, struct gt_fuse_job *job)
-{
-	pthread_mutex_lock(&fuse->lock);
-	fuse->running = job;
-	fuse->running_since_ms = gt_monotonic_ms();
-	pthread_mutex_unlock(&fuse->lock);
-}
-
-static void end_change(struct gt_fuse *fuse)
-{
-	pthread_mutex_lock(&fuse->lock);
-	fuse->running = NULL;
-	pthread_mutex_unlock(&fuse->lock);
-	atomic_fetch_sub(&fuse->changing, 1);
-}
-
-void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job)
-{
-	job->changes = job->work == GT_FUSE_WRITE || job->work == GT_FUSE_FLUSH ||
-		       job->work == GT_FUSE_RELEASE || job->work == GT_FUSE_REMOVE;
-	if (job->changes)
-		atomic_fetch_add(&fuse->changing, 1);
-	pthread_mutex_lock(&fuse->lock);
-	if (fuse->last != NULL)
-		fuse->last->next = job;
-	else
-		fuse->first = job;
-	fuse->last = job;
-	pthread_cond_signal(&fuse->more);
-	pthread_mutex_unlock(&fuse->lock);
 }
 
 static void park(struct gt_fuse *fuse, struct gt_fuse_job *job)
@@ -313,7 +64,7 @@ static void look_parked(struct gt_fuse *fuse)
 			continue;
 		}
 		*link = job->next;
-		drop_job(job);
+		gt_fuse_job_drop(job);
 	}
 }
 
@@ -377,12 +128,12 @@ static void *work(void *data)
 		if (job == NULL && stopping)
 			break;
 		if (job != NULL && job->changes) {
-			begin_change(fuse, job);
+			gt_fuse_begin_change(fuse, job);
 			gt_fuse_do(fuse, job);
-			end_change(fuse);
-			drop_job(job);
+			gt_fuse_end_change(fuse);
+			gt_fuse_job_drop(job);
 		} else if (job != NULL && gt_fuse_do(fuse, job)) {
-			drop_job(job);
+			gt_fuse_job_drop(job);
 		} else if (job != NULL) {
 			park(fuse, job);
 		}
@@ -394,7 +145,7 @@ static void *work(void *data)
 
 		fuse->parked = job->next;
 		fuse_reply_err(job->request, ENODEV);
-		drop_job(job);
+		gt_fuse_job_drop(job);
 	}
 	gt_fuse_close_files(fuse);
 	return NULL;
@@ -412,11 +163,12 @@ static void *receive(void *data)
 	while (!fuse_session_exited(fuse->session)) {
 		int got;
 
-		if (poll(wait, 2, atomic_load(&fuse->changing) > 0 ? LONG_MS / 2 : -1) < 0 &&
+		if (poll(wait, 2, atomic_load(&fuse->changing) > 0 ? GT_FUSE_LONG_MS / 2 : -1) <
+			    0 &&
 		    errno != EINTR)
 			break;
 		if (atomic_load(&fuse->changing) > 0)
-			answer_traced(fuse);
+			gt_fuse_answer_traced(fuse);
 		if (wait[1].revents != 0)
 			break;
 		if (wait[0].revents == 0)

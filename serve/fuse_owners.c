@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owners and modes that users have set on files of the mount, as on tracefs: kept by path, until
- * the mount ends or the folder is removed. Sorted for binary search. Any thread.
+ * What stat() says of a file of the mount. Owners and modes that users have set, as on tracefs, are
+ * kept by path, until the mount ends or the folder is removed. Sorted for binary search. Any thread.
  */
 #include "serve/fuse_private.h"
+#include "core/trace/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,4 +150,42 @@ void gt_fuse_owners_forget(struct gt_fuse_owners *owners, const char *folder)
 	}
 	owners->count = kept;
 	pthread_mutex_unlock(&owners->lock);
+}
+
+static ino_t number_of(const char *path)
+{
+	uint64_t hash = gt_hash64_text(GT_HASH64_BEGIN, path);
+
+	return hash > FUSE_ROOT_ID ? (ino_t)hash : 2;
+}
+
+/* As Linux's TRACE_MODE_READ and TRACE_MODE_WRITE, and tracefs's folders. */
+static mode_t mode_of(const struct gt_fuse *fuse, const struct gt_control_node *node)
+{
+	unsigned access;
+
+	if (node->file == NULL)
+		return S_IFDIR |
+		       (node->directory_bytes == 0 && !node->instances ? fuse->mode : 0750);
+	access = gt_control_access(node->target, node->file);
+	if (access == GT_CONTROL_WRITE)
+		return S_IFREG | 0220;
+	return S_IFREG | (access & GT_CONTROL_WRITE ? 0640 : 0440);
+}
+
+void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
+		      const char *path, struct stat *state)
+{
+	*state = (struct stat){
+		.st_ino = path[0] == '\0' ? FUSE_ROOT_ID : number_of(path),
+		.st_mode = mode_of(fuse, node),
+		.st_nlink = node->file == NULL ? 2 : 1,
+		.st_uid = fuse->uid,
+		.st_gid = fuse->gid,
+		.st_blksize = 4096,
+		.st_atim = fuse->since,
+		.st_mtim = fuse->since,
+		.st_ctim = fuse->since,
+	};
+	gt_fuse_owners_apply(fuse->owners, path, state);
 }

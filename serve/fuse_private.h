@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What fuse.c (the mount and its threads), fuse_nodes.c (names), fuse_requests.c (what the kernel
- * asks), fuse_owners.c (changed owners and modes) and fuse_files.c (open files) share.
+/* What fuse.c (the mount and its threads), fuse_jobs.c (requests on their way), fuse_nodes.c (names),
+ * fuse_requests.c (what the kernel asks), fuse_owners.c (stat, owners and modes) and fuse_files.c (open files) share.
  *
  * The receiving thread takes requests in, the working thread carries them out. Functions of nodes
  * and of owners take the lock of the table and, unless their comment names a thread, may be called from both threads;
@@ -95,6 +95,9 @@ enum gt_fuse_work {
 	GT_FUSE_MAKE,
 	GT_FUSE_REMOVE,
 };
+
+/* The most milliseconds that a traced thread waits for a change of its own tracing. */
+#define GT_FUSE_LONG_MS 8
 
 /* A request on its way to the working thread. */
 struct gt_fuse_job {
@@ -203,6 +206,16 @@ void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job);
 struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work work,
 				     fuse_req_t request, struct fuse_file_info *info,
 				     size_t data_bytes);
+
+/* Frees the job, and its poll handle. From the thread that has it; no lock is needed or taken. */
+void gt_fuse_job_drop(struct gt_fuse_job *job);
+
+/* Call before and after the working thread carries a job out that changes something. Both take fuse->lock. */
+void gt_fuse_begin_change(struct gt_fuse *fuse, struct gt_fuse_job *job);
+void gt_fuse_end_change(struct gt_fuse *fuse);
+/* Answers requests of traced threads if a change has been under way for long. From the receiving thread; takes
+ * fuse->lock, and reads files of /proc without it. */
+void gt_fuse_answer_traced(struct gt_fuse *fuse);
 
 extern const struct fuse_lowlevel_ops gt_fuse_operations;
 
