@@ -318,7 +318,7 @@ unsigned gt_control_access(const struct gt_control_target *target,
 	       (file->write != NULL && (writable & target->kind) ? GT_CONTROL_WRITE : 0);
 }
 
-/* Not by this: in words. */
+/* Says why an access is refused: GT_EBADF, the file was not opened for it; GT_EINVAL, it can never be. */
 static int64_t refuse_access(const struct gt_control_handle *handle, unsigned access,
 			     struct gt_message *message)
 {
