@@ -16,6 +16,8 @@
 #include "cli/progress.h"
 #include "cli/values.h"
 #include "cli/window.h"
+#include "linux/beside.h"
+#include "linux/trace_dat.h"
 #include "core/trace/message.h"
 #include "core/control/control.h"
 #include "core/text/text.h"
@@ -345,11 +347,13 @@ static int print(struct gt_text *text, int fd, bool *shown)
 	return result;
 }
 
-/* Whether switches of threads were asked for as an event: without a tracer they are not recorded else. */
-static bool is_of_switches(struct gt_recording *recording)
+/* Whether switches of a program's threads were asked for as an event: without a tracer they are not recorded else. A
+ * kernel has them as events anyway. */
+static bool is_of_switches(const char *path, struct gt_recording *recording)
 {
 	return gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_NOP &&
-	       gt_recording_info(recording)->has_switches;
+	       gt_recording_info(recording)->has_switches && !gt_is_trace_dat_path(path) &&
+	       !gt_has_kernel(recording);
 }
 
 /* Is it known when threads were off the CPU? For `times` all records of a kernel are read once;
@@ -462,7 +466,7 @@ static int show(struct arguments *arguments, bool color)
 		.mode = GT_MERGE_SNAPSHOT,
 		.header = true,
 		.color = color,
-		.switches = arguments->switches || is_of_switches(recording),
+		.switches = arguments->switches || is_of_switches(arguments->path, recording),
 		.nanoseconds = arguments->nanoseconds,
 		.rename = arguments->brief ? gt_short_names_keep : NULL,
 		.rename_data = &names,
