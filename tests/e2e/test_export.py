@@ -581,8 +581,9 @@ def test_a_call_whose_entry_is_missing_begins_a_file_anew(graftrace, compile, tm
     graftrace("record", compile(OUTER, "-O1"))
     inner = [(int(row["start_ns"]), int(row["duration_ns"])) for row in rows_of(graftrace)
              if row["function"] == "inner"]
-    # What ends in the nanosecond in which the window begins is in it, and some machines' clocks stand that long.
-    first = next(i for i in range(100, len(inner)) if sum(inner[i - 1]) < inner[i][0])
+    # What ends in the nanoseconds in which the window begins is in it, and some machines' clocks stand that long: so it
+    # begins behind the longest pause between two calls.
+    first = max(range(100, len(inner) // 2), key=lambda i: inner[i][0] - sum(inner[i - 1]))
     window = ("-t", f"+{inner[first][0]}ns-")
     for form in ("csv", "json", "chrome", "speedscope", "perfetto", "folded", "callgrind"):
         graftrace("export", "--to", form, "-o", "whole", *window)
