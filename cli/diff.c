@@ -277,7 +277,7 @@ static int take_run(struct arguments *arguments, struct gt_diff_flame *flame, un
 static void put_headlines(const struct arguments *arguments, struct gt_out *out)
 {
 	for (unsigned side = 0; side < 2; side++) {
-		gt_out_printf(out, "# %c: %s", "AB"[side], arguments -> headlines[side]);
+		gt_out_printf(out, "# %c: %s", side ? 'B' : 'A', arguments->headlines[side]);
 		if (arguments->runs[side] > 1)
 			gt_out_printf(out, ", and %" PRIu32 " more", arguments->runs[side] - 1);
 		gt_out_char(out, '\n');

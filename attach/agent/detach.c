@@ -286,10 +286,10 @@ static int undo_unless_kept(void *data, const struct graftrace_patch *patch)
 {
 	struct undoing *undoing = data;
 
-	return undoing->stage < GT_DETACH_HAS_NONE &&
-			       is_kept(undoing->out, patch, undoing->stage, &undoing->keeps)
-		       ? 0
-		       : undo_patch(undoing->out, undoing->code, patch);
+	if (undoing->stage < GT_DETACH_HAS_NONE &&
+	    is_kept(undoing->out, patch, undoing->stage, &undoing->keeps))
+		return 0;
+	return undo_patch(undoing->out, undoing->code, patch);
 }
 
 int gt_detach_each_patch(const struct gt_detach *out, uint64_t journal, uint32_t first,
@@ -360,6 +360,15 @@ void gt_detach_free(struct gt_detach *out)
 	free(out);
 }
 
+/* Sets a uint32_t of the agent's state to 1. */
+static int set_flag(const struct gt_detach *out, size_t offset)
+{
+	const uint32_t yes = 1;
+
+	return gt_process_write(out->process, out->image + out->header.state_offset + offset, &yes,
+				sizeof(yes));
+}
+
 /* B and C. */
 static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_threads *threads,
 			     struct gt_message *message)
@@ -373,16 +382,6 @@ static int put_back_and_look(struct gt_detach *out, const struct gt_stopped_thre
 		error = gt_detach_look_inside(out, threads);
 	gt_maps_free(&out->maps);
 	return error;
-}
-
-static int say_leaving(const struct gt_detach *out)
-{
-	const uint32_t yes = 1;
-
-	return gt_process_write(out->process,
-				out->image + out->header.state_offset +
-					offsetof(struct graftrace_agent_state, leaving),
-				&yes, sizeof(yes));
 }
 
 /* Whether somebody needs one of the last hooks, for the agent's own frames. Lookups, which are short, may be under way at
@@ -426,7 +425,9 @@ static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *th
 	}
 	if (!ready)
 		return 0;
-	error = next == GT_DETACH_HAS_LEFT ? say_leaving(out) : undo_code(out, threads, next);
+	error = next == GT_DETACH_HAS_LEFT
+			? set_flag(out, offsetof(struct graftrace_agent_state, leaving))
+			: undo_code(out, threads, next);
 	if (!error)
 		out->stage = next;
 	return error;
@@ -484,13 +485,8 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 /* Threads that wait for a host that has been killed need not: after it nobody waits for long. */
 static void end_waits(struct gt_detach *out)
 {
-	const uint32_t yes = 1;
-
 	if (gt_detach_read_agent(out, NULL) == 0)
-		gt_process_write(out->process,
-				 out->image + out->header.state_offset +
-					 offsetof(struct graftrace_agent_state, deserted),
-				 &yes, sizeof(yes));
+		set_flag(out, offsetof(struct graftrace_agent_state, deserted));
 }
 
 /* Where contexts are saved that no thread runs, once all threads were seen outside. */

@@ -216,7 +216,7 @@ bool gt_detach_only_waits(struct gt_detach *out, pid_t tid,
 			  const struct user_regs_struct *registers);
 void gt_detach_free_walk(struct gt_detach_walk *walk);
 
-/* detach_walks.c: walks the frames of what is wanted, in a child process of ours, for WALKS_MS at most; the answers
+/* detach_walks.c: walks the frames of what is wanted, in a child process of ours, for a second at most; the answers
  * are noted with the threads. Call it between two rounds, while no process is stopped. It needs no out->maps. */
 void gt_detach_walk(struct gt_detach *out);
 

@@ -38,15 +38,10 @@
 /* How DWARF numbers the registers: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 … r15, rip. */
 #define DWARF_REGISTERS 17
 
-/* A file that is mapped as code. */
-struct source {
-	int fd; /* -1: it cannot be opened */
-};
-
 struct frames {
 	struct gt_detach *out;
 	Dwfl *dwfl;
-	struct source *sources;
+	int *files; /* by mapping: descriptors of those with code; -1: it cannot be opened */
 	/* Of one walk: */
 	const struct gt_detach_walk *walk;
 	const struct gt_map *stack; /* where it ends */
@@ -57,13 +52,13 @@ struct frames {
 	bool failed; /* a word was wanted that was not copied: libdwfl takes that for the outermost frame */
 };
 
-static int open_source(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-		       char **file, Elf **elf)
+static int open_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		     char **file, Elf **elf)
 {
-	const struct source *source = *data;
+	const int *opened = *data;
 
 	(void)module, (void)name, (void)base, (void)file, (void)elf;
-	return source != NULL ? source->fd : -1;
+	return opened != NULL ? *opened : -1;
 }
 
 static int find_no_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
@@ -161,10 +156,9 @@ static void report_files(struct frames *frames)
 					    maps->entries[next - 1].end);
 		if (module == NULL)
 			continue;
-		frames->sources[i].fd =
-			gt_catalog_open_mapped(frames->out->process->pid, map, &status);
+		frames->files[i] = gt_catalog_open_mapped(frames->out->process->pid, map, &status);
 		dwfl_module_info(module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
-		*data = &frames->sources[i];
+		*data = &frames->files[i];
 	}
 	dwfl_report_end(frames->dwfl, NULL, NULL);
 }
@@ -172,7 +166,7 @@ static void report_files(struct frames *frames)
 static int begin(struct frames *frames)
 {
 	static const Dwfl_Callbacks files = {
-		.find_elf = open_source,
+		.find_elf = open_file,
 		.find_debuginfo = find_no_debug,
 	};
 	static const Dwfl_Thread_Callbacks threads = {
@@ -182,8 +176,8 @@ static int begin(struct frames *frames)
 		.set_initial_registers = set_registers,
 	};
 
-	frames->sources = calloc(frames->out->maps.count + 1, sizeof(*frames->sources));
-	frames->dwfl = frames->sources != NULL ? dwfl_begin(&files) : NULL;
+	frames->files = calloc(frames->out->maps.count + 1, sizeof(*frames->files));
+	frames->dwfl = frames->files != NULL ? dwfl_begin(&files) : NULL;
 	if (frames->dwfl == NULL)
 		return GT_ENOMEM;
 	report_files(frames);
