@@ -9,6 +9,7 @@
  * and no process, and who has posted it may have ended.
  */
 #define _GNU_SOURCE
+#include "attach/agent/silence.h"
 #include "attach/process/proc.h"
 #include "attach/process/seccomp.h"
 #include "attach/process/sharers.h"
@@ -159,7 +160,7 @@ static int on_objects(struct gt_session *session, const struct gt_letter *letter
 }
 
 /* A thread enters a sandbox: 1, the agent can go on there. Else its process is recorded for as long
- * as that takes no system call. */
+ * as that takes no system call. *answered: the letter is not to be answered, or not yet. */
 static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_letter *letter,
 			   bool *answered)
 {
@@ -192,6 +193,12 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 	}
 	if (forbidden == NULL)
 		return 1;
+	/* Others may be in a call of the agent's, which the filter may forbid them, too. Who waits there for us
+	 * has to have its answer first, so this letter stays until then. */
+	*answered = tracee->has_agent && !tracee->clean && letter->state == GRAFTRACE_MAIL_POSTED &&
+		    gt_silence(tracee, (pid_t)letter->tid, &why) == GT_EBUSY;
+	if (*answered)
+		return 0;
 	gt_fail(&why, GT_ENOTSUP,
 		"it has entered a sandbox (seccomp) that forbids %s: hardly "
 		"anything of it is recorded from then on",

@@ -108,6 +108,8 @@ struct graftrace_agent_image {
 	uint32_t fork_offset;	/* a page; enum graftrace_fork_mark in its first 8 bytes */
 	uint32_t eh_frame_hdr;	/* unwind data of the image's text, by the assembler and compiler */
 	uint32_t event_slow;	/* for graftrace_region */
+	uint32_t turn;	    /* code that waits for another thread, and makes no system call … */
+	uint32_t turn_end;  /* … and where it ends */
 	uint8_t phdrs[112]; /* two Elf64_Phdr, for dl_iterate_phdr: as in graftrace_region_unwind */
 };
 

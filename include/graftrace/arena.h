@@ -163,7 +163,8 @@ enum graftrace_mail_kind {
 	GRAFTRACE_MAIL_HANDLER = 5,
 	/* The thread is about to enter a sandbox (seccomp): argument[0] is the address of its
 	 * struct sock_fprog, 0 = strict mode. The agent waits; answer 1: it can go on recording
-	 * there. Else it makes no system call any more. */
+	 * there. Else it makes no system call any more; the host answers 0 when no other thread
+	 * is about to make one. */
 	GRAFTRACE_MAIL_SANDBOX = 6,
 	/* The thread is about to do what the agent cannot live with: argument[0] = enum
 	 * graftrace_leave. It waits until nothing leads to the agent any more. */

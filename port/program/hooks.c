@@ -36,6 +36,8 @@
 
 extern const char gt_clone_start[] __attribute__((visibility("hidden")));
 void gt_agent_clone_start(struct gt_thread *block);
+/* turn.S */
+void gt_turn(uint32_t *word, uint64_t ticks) __attribute__((visibility("hidden")));
 
 /* Called from glue.S only: 0: go on with the function, 1: it is done, rax is its result. */
 int gt_agent_hook(struct gt_hook_frame *frame);
@@ -273,16 +275,27 @@ static void on_sigaction(const struct gt_hook_frame *frame)
 		gt_mail_send(GRAFTRACE_MAIL_HANDLER, handler, HANDLER_WAIT_MS);
 }
 
+static uint32_t entering; /* 1: a thread tells the host of its sandbox */
+
+/* Waits for another thread that tells of its sandbox: it makes system calls meanwhile, and ours may be one for all
+ * threads. This wait makes none, for the same reason, and is bounded: the other one may have ended. */
+static void wait_for_turn(void)
+{
+	gt_turn(&entering, SANDBOX_WAIT_MS * gt_agent_state.tsc_per_ms);
+}
+
 /* strict mode, or a filter (struct sock_fprog). A null pointer only asks whether filters are
  * available. */
 static void on_sandbox(bool strict, uint64_t filter)
 {
 	if (!strict && filter == 0)
 		return;
+	wait_for_turn();
 	__atomic_fetch_or(&gt_agent_state.flags, GRAFTRACE_AGENT_PLAIN_LOCKS, __ATOMIC_SEQ_CST);
 	if (!gt_agent_sandboxed() &&
 	    gt_mail_send(GRAFTRACE_MAIL_SANDBOX, strict ? 0 : filter, SANDBOX_WAIT_MS) != 1)
 		__atomic_store_n(&gt_agent_state.sandboxed, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&entering, 0, __ATOMIC_RELEASE);
 }
 
 static void on_prctl(uint64_t what, uint64_t mode, uint64_t filter)

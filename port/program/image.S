@@ -28,6 +28,8 @@ gt_image_tail:
 	AT_TAIL(gt_image_fork)
 	AT_TAIL(gt_image_eh_frame_hdr)
 	AT_TAIL(gt_glue_event)
+	AT_TAIL(gt_turn)
+	AT_TAIL(gt_turn_end)
 
 	/* What dl_iterate_phdr says of the image (hooks.c): two Elf64_Phdr. */
 #define QUAD_TAIL(symbol) .quad symbol - gt_image_tail + 92

@@ -494,6 +494,87 @@ def test_a_program_that_enters_a_sandbox_meanwhile_lives_on(graftrace, compile):
         assert target.wait(60) == 42, ms
 
 
+# Three threads are in the agent most of the time, whose buffers are small: they wait there for room. Two others bring all
+# of them into a sandbox at once, which forbids that.
+SANDBOXED_AT_WORK = r"""
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile int begun, enters, entered, calls[3];
+__attribute__((noinline)) long deep(long n)
+{
+	long found = n > 0 ? deep(n - 1) : 3;
+	__asm__ volatile("" : "+r"(found));
+	return found;
+}
+static void *works(void *argument)
+{
+	__atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		deep(60);
+		++*(volatile int *)argument;
+	}
+	return NULL;
+}
+#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+static struct sock_filter filter[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	ALLOW(SYS_write), ALLOW(SYS_exit_group), ALLOW(SYS_seccomp), ALLOW(SYS_munmap), ALLOW(SYS_restart_syscall),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+};
+static void *enters_it(void *argument)
+{
+	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+	__atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
+	while (!enters)
+		;
+	syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+	__atomic_add_fetch(&entered, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		;
+	return argument;
+}
+int main(void)
+{
+	char c;
+	pthread_t thread;
+	for (int i = 0; i < 3; i++)
+		pthread_create(&thread, NULL, works, (void *)&calls[i]);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread, NULL, enters_it, NULL);
+	while (begun < 5) /* a thread that begins makes calls that the filter forbids */
+		;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	write(1, "ready\n", 6);
+	if (read(0, &c, 1) != 1)
+		return 1;
+	enters = 1;
+	while (entered < 1)
+		;
+	for (int i = 0; i < 3; i++) /* each goes on */
+		for (int before = calls[i]; calls[i] < before + 1000;)
+			;
+	syscall(SYS_exit_group, 42);
+}
+"""
+
+
+def test_threads_in_the_agent_when_all_enter_a_sandbox(graftrace, compile):
+    program = compile(SANDBOXED_AT_WORK, "-O1", "-pthread")
+    for _ in range(10):
+        target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert target.stdout.readline() == b"ready\n"
+        host = start_recording(graftrace, target.pid, "-b", "64k")
+        target.communicate(b"x", timeout=60)
+        assert target.returncode == 42
+        host.communicate(timeout=60)
+
+
 CRASHES = r"""
 #include <stdio.h>
 #include <stdlib.h>
