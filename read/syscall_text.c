@@ -85,17 +85,44 @@ static void put_by_type(struct gt_syscall_output *output, const char *type, uint
 	}
 }
 
-/* An array of structures, of which the first is recorded: [{…}], and [{…}, ...] if there are more. */
-static bool put_array(struct gt_syscall_output *output, const char *type,
-		      const struct gt_event_value *first, uint64_t count, bool behind)
+/* Bytes of an array's element of that type; 0: it leads to no array. */
+static uint32_t element_bytes(const char *type, bool behind)
 {
-	if (!gt_syscall_is_of(type, "pollfd") && !gt_syscall_is_of(type, "iovec") &&
-	    !(behind && gt_syscall_is_of(type, "epoll_event")))
+	if (gt_syscall_is_of(type, "pollfd"))
+		return 8;
+	if (gt_syscall_is_of(type, "iovec"))
+		return 16;
+	return behind && gt_syscall_is_of(type, "epoll_event") ? 12 : 0;
+}
+
+/* Behind the call those descriptors are told of at which something is, as strace does. */
+static bool is_told(const char *type, const char *element, bool behind)
+{
+	return !behind || !gt_syscall_is_of(type, "pollfd") ||
+	       gt_syscall_word_at(element, 6, 2) != 0;
+}
+
+/* An array of `count` structures, of which the first ones are recorded: [{…}, {…}], and [{…}, ...] if there are more.
+ * behind: `count` of them are told of. */
+static bool put_array(struct gt_syscall_output *output, const char *type,
+		      const struct gt_event_value *value, uint64_t count, bool behind)
+{
+	const uint32_t bytes = element_bytes(type, behind);
+	uint64_t told = 0;
+
+	if (!bytes)
 		return false;
 	gt_syscall_put(output, "[");
-	if (!gt_syscall_put_structure(output, type, first->text, first->text_bytes, behind))
-		gt_syscall_put(output, "...");
-	gt_syscall_put(output, count > 1 ? ", ...]" : "]");
+	for (uint32_t at = 0; told < count && at + bytes <= value->text_bytes; at += bytes) {
+		if (!is_told(type, value->text + at, behind))
+			continue;
+		if (told++)
+			gt_syscall_put(output, ", ");
+		gt_syscall_put_structure(output, type, value->text + at, bytes, behind);
+	}
+	if (told < count)
+		gt_syscall_put(output, told ? ", ..." : "...");
+	gt_syscall_put(output, "]");
 	return true;
 }
 

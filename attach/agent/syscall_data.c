@@ -7,6 +7,8 @@
 #define FIXED(bytes)	 (GRAFTRACE_BYTES_FIXED | (bytes))
 #define ARGUMENT(number) (GRAFTRACE_BYTES_OF_ARGUMENT + (number)-1)
 #define RESULT		 GRAFTRACE_BYTES_OF_RESULT
+/* As many elements, of that size. */
+#define EACH(bytes, of) ((bytes) / 4 * GRAFTRACE_BYTES_WORDS | (of))
 
 /* clang-format off */
 static const struct gt_syscall_data table[] = {
@@ -15,12 +17,12 @@ static const struct gt_syscall_data table[] = {
 	{ 4, { 0, 0, NULL }, { 2, FIXED(56), "__statbuf_val" } }, /* stat */
 	{ 5, { 0, 0, NULL }, { 2, FIXED(56), "__statbuf_val" } }, /* fstat */
 	{ 6, { 0, 0, NULL }, { 2, FIXED(56), "__statbuf_val" } }, /* lstat */
-	{ 7, { 1, FIXED(8), "__ufds_val" }, { 1, FIXED(8), "__ufds_val" } }, /* poll */
+	{ 7, { 1, EACH(8, ARGUMENT(2)), "__ufds_val" }, { 1, EACH(8, ARGUMENT(2)), "__ufds_val" } }, /* poll */
 	{ 13, { 2, FIXED(32), "__act_val" }, { 3, FIXED(32), "__oact_val" } }, /* rt_sigaction */
 	{ 14, { 2, FIXED(8), "__nset_val" }, { 3, FIXED(8), "__oset_val" } }, /* rt_sigprocmask */
 	{ 17, { 0, 0, NULL }, { 2, RESULT, "__buf_val" } }, /* pread64 */
 	{ 18, { 2, ARGUMENT(3), "__buf_val" }, { 0, 0, NULL } }, /* pwrite64 */
-	{ 20, { 2, FIXED(16), "__vec_val" }, { 0, 0, NULL } }, /* writev */
+	{ 20, { 2, EACH(16, ARGUMENT(3)), "__vec_val" }, { 0, 0, NULL } }, /* writev */
 	{ 22, { 0, 0, NULL }, { 1, FIXED(8), "__fildes_val" } }, /* pipe */
 	{ 23, { 5, FIXED(16), "__tvp_val" }, { 0, 0, NULL } }, /* select */
 	{ 35, { 1, FIXED(16), "__rqtp_val" }, { 0, 0, NULL } }, /* nanosleep */
@@ -49,14 +51,14 @@ static const struct gt_syscall_data table[] = {
 	{ 223, { 3, FIXED(32), "__new_setting_val" }, { 0, 0, NULL } }, /* timer_settime */
 	{ 228, { 0, 0, NULL }, { 2, FIXED(16), "__tp_val" } }, /* clock_gettime */
 	{ 230, { 3, FIXED(16), "__rqtp_val" }, { 0, 0, NULL } }, /* clock_nanosleep */
-	{ 232, { 0, 0, NULL }, { 2, FIXED(12), "__events_val" } }, /* epoll_wait */
+	{ 232, { 0, 0, NULL }, { 2, EACH(12, RESULT), "__events_val" } }, /* epoll_wait */
 	{ 233, { 4, FIXED(12), "__event_val" }, { 0, 0, NULL } }, /* epoll_ctl */
 	{ 262, { 0, 0, NULL }, { 3, FIXED(56), "__statbuf_val" } }, /* newfstatat */
 	{ 267, { 0, 0, NULL }, { 3, RESULT, "__buf_val" } }, /* readlinkat */
 	{ 270, { 5, FIXED(16), "__tsp_val" }, { 0, 0, NULL } }, /* pselect6 */
 	{ 271, { 3, FIXED(16), "__tsp_val" }, { 0, 0, NULL } }, /* ppoll */
 	{ 280, { 3, FIXED(32), "__utimes_val" }, { 0, 0, NULL } }, /* utimensat */
-	{ 281, { 0, 0, NULL }, { 2, FIXED(12), "__events_val" } }, /* epoll_pwait */
+	{ 281, { 0, 0, NULL }, { 2, EACH(12, RESULT), "__events_val" } }, /* epoll_pwait */
 	{ 286, { 3, FIXED(32), "__utmr_val" }, { 0, 0, NULL } }, /* timerfd_settime */
 	{ 288, { 0, 0, NULL }, { 2, FIXED(16), "__upeer_sockaddr_val" } }, /* accept4 */
 	{ 293, { 0, 0, NULL }, { 1, FIXED(8), "__fildes_val" } }, /* pipe2 */

@@ -393,7 +393,9 @@ struct graftrace_syscall {
 enum graftrace_syscall_bytes {
 	GRAFTRACE_BYTES_OF_ARGUMENT = 1, /* … 6: what this argument says, counted from 1 */
 	GRAFTRACE_BYTES_OF_RESULT = 7,	 /* what the result says; behind the call only */
-	GRAFTRACE_BYTES_FIXED = 0x80,	 /* | so many */
+	/* * N, | one of these: so many elements, of N * 4 bytes each; N < 16 */
+	GRAFTRACE_BYTES_WORDS = 8,
+	GRAFTRACE_BYTES_FIXED = 0x80, /* | so many */
 };
 
 /* What the host has said to the letter that was in this slot of the mail. */

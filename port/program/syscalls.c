@@ -94,14 +94,19 @@ static uint64_t argument_of(const struct gt_event_frame *frame, uint32_t index)
 /* How many bytes of a buffer are recorded. */
 static uint64_t bytes_of(const struct gt_event_frame *frame, uint32_t rule)
 {
+	const uint32_t says = rule % GRAFTRACE_BYTES_WORDS;
 	uint64_t bytes;
 
 	if (rule & GRAFTRACE_BYTES_FIXED)
 		bytes = rule & ~(uint32_t)GRAFTRACE_BYTES_FIXED;
-	else if (rule == GRAFTRACE_BYTES_OF_RESULT)
+	else if (says == GRAFTRACE_BYTES_OF_RESULT)
 		bytes = frame->registers[RAX];
 	else
-		bytes = argument_of(frame, (rule - GRAFTRACE_BYTES_OF_ARGUMENT) % 6);
+		bytes = argument_of(frame, (says - GRAFTRACE_BYTES_OF_ARGUMENT) % 6);
+	if (bytes > DATA_MAX)
+		bytes = DATA_MAX;
+	if (!(rule & GRAFTRACE_BYTES_FIXED) && rule >= GRAFTRACE_BYTES_WORDS)
+		bytes *= rule / GRAFTRACE_BYTES_WORDS * 4;
 	return bytes < DATA_MAX ? bytes : DATA_MAX;
 }
 

@@ -348,31 +348,38 @@ ARRAYS = r"""
 int main(void)
 {
 	int ends[2], all = epoll_create1(0);
-	struct iovec words[] = { { "two", 3 }, { " words", 6 } };
+	struct iovec words[5] = { { "two", 3 }, { " words", 6 } };
 
 	pipe(ends);
 	struct pollfd both[] = { { ends[1], POLLOUT }, { ends[0], POLLIN } };
-	struct epoll_event event = { EPOLLOUT, { .fd = 9 } };
+	struct epoll_event event = { EPOLLOUT, { .fd = 9 } }, events[2];
 	epoll_ctl(all, EPOLL_CTL_ADD, ends[1], &event);
+	poll(both, 2, 0);
 	writev(ends[1], words, 1);
-	writev(ends[1], words, 2);
+	writev(ends[1], words, 5);
 	poll(both, 1, 0);
 	poll(both, 2, 0);
-	epoll_wait(all, &event, 1, 0);
+	event.data.fd = 10;
+	epoll_ctl(all, EPOLL_CTL_ADD, 1, &event);
+	epoll_wait(all, events, 2, 0);
 }
 """
 
 
 def test_arrays_are_shown_as_such(graftrace, compile):
-    """Their first element; whether there are more, the call or its result says."""
+    """Their elements, as many as fit into 64 bytes; whether there are more, the call or its result says."""
     record(graftrace, compile(ARRAYS, "-O1", "-w"))
     shown = re.findall(r": ((?:writev|poll|epoll_wait)(?:\(| = ).*)", graftrace("show").stdout)
     assert re.sub(r"0x\w+", "ADDRESS", "\n".join(shown)).splitlines() == [
+        "poll([{fd=5, events=POLLOUT}, {fd=4, events=POLLIN}], 2, 0)", "poll = 1 [{fd=5, revents=POLLOUT}]",
         "writev(5, [{iov_base=ADDRESS, iov_len=3}], 1)", "writev = 3",
-        "writev(5, [{iov_base=ADDRESS, iov_len=3}, ...], 2)", "writev = 9",
+        "writev(5, [{iov_base=ADDRESS, iov_len=3}, {iov_base=ADDRESS, iov_len=6}, {iov_base=ADDRESS, iov_len=0}, "
+        "{iov_base=ADDRESS, iov_len=0}, ...], 5)", "writev = 9",
         "poll([{fd=5, events=POLLOUT}], 1, 0)", "poll = 1 [{fd=5, revents=POLLOUT}]",
-        "poll([{fd=5, events=POLLOUT}, ...], 2, 0)", "poll = 2 [{fd=5, revents=POLLOUT}, ...]",
-        "epoll_wait(3, ADDRESS, 1, 0)", "epoll_wait = 1 [{events=EPOLLOUT, data={u32=9, u64=9}}]"]
+        "poll([{fd=5, events=POLLOUT}, {fd=4, events=POLLIN}], 2, 0)",
+        "poll = 2 [{fd=5, revents=POLLOUT}, {fd=4, revents=POLLIN}]",
+        "epoll_wait(3, ADDRESS, 2, 0)",
+        "epoll_wait = 2 [{events=EPOLLOUT, data={u32=9, u64=9}}, {events=EPOLLOUT, data={u32=10, u64=10}}]"]
 
 
 def test_only_events_that_are_named_are_recorded(graftrace):
