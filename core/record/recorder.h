@@ -467,7 +467,7 @@ struct gt_trigger_call gt_trigger_begin(struct gt_thread *thread, uint32_t funct
 void gt_trigger_entered(struct gt_thread *thread, uint32_t function);
 /* tracing_on, for all threads of the process. False: it was so before. */
 bool gt_record_switch(struct gt_thread *thread, bool on);
-/* Writes the calls that are open as a stack trace, if anything is recorded. */
+/* Writes the calls that are open as a stack trace, if there are any and anything is recorded. */
 void gt_record_stack(struct gt_thread *thread, uint64_t clock);
 /* Call it when a call returns whose frame has GT_FRAME_TRIGGER. */
 void gt_trigger_returned(struct gt_thread *thread, const struct gt_frame *frame);

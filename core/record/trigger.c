@@ -123,6 +123,8 @@ void gt_record_stack(struct gt_thread *thread, uint64_t clock)
 	const struct gt_frame *frame = gt_thread_top(thread);
 	for (; frame != thread->context->frames && count < STACK_CALLS; frame--)
 		count += gt_frame_is_in_stack(frame);
+	if (count == 0) /* a tracer that keeps no frames, or none is on */
+		return;
 	uint64_t *place = gt_stream_reserve(thread, 2 + count, false);
 	if (place == NULL)
 		return;

@@ -236,10 +236,11 @@ static void a_call_that_never_returns_is_late_when_it_is_taken_off(void **state)
 	in_child(unwound_body);
 }
 
-/* The calls of the only stack trace in the ring: numbers, innermost first. */
-static size_t stack_trace(uint32_t *functions, size_t room)
+/* Counts the stack traces in the ring. Of the last one: its calls' numbers, innermost first, and how many. */
+static unsigned stack_traces(uint32_t *functions, size_t room, size_t *calls)
 {
 	struct graftrace_arena *arena = engine_arena();
+	unsigned found = 0;
 	for (uint32_t i = 0; i < arena->sub_buffer_count; i++) {
 		struct graftrace_sub_buffer *sub = graftrace_arena_sub_buffer(arena, i);
 		uint64_t *words = graftrace_sub_buffer_words(sub);
@@ -249,23 +250,25 @@ static size_t stack_trace(uint32_t *functions, size_t room)
 			if (words[w] != graftrace_special_word(GRAFTRACE_SPECIAL_EVENT, argument) ||
 			    argument >> 16 != GRAFTRACE_EVENT_STACK)
 				continue;
-			size_t calls = (argument & 0xffff) - 1;
-			for (size_t c = 0; c < calls && c < room; c++)
+			found++;
+			*calls = (argument & 0xffff) - 1;
+			for (size_t c = 0; c < *calls && c < room; c++)
 				functions[c] = graftrace_word_function(words[w + 2 + c]);
-			return calls;
 		}
 	}
-	return 0;
+	return found;
 }
 
 static void stack_body(void)
 {
 	uint32_t functions[8] = { 0 };
+	size_t calls = 0;
 	start(GRAFTRACE_TRACER_FUNCTION_GRAPH);
 	engine_trigger(watched_number, GRAFTRACE_TRIGGER_STACKTRACE, 0, 1, 1);
 	for (unsigned i = 0; i < 4; i++)
 		outer(i);
-	CHECK_EQUAL(stack_trace(functions, 8), 2);
+	CHECK_EQUAL(stack_traces(functions, 8, &calls), 1);
+	CHECK_EQUAL(calls, 2);
 	CHECK_EQUAL(functions[0], watched_number);
 	CHECK_EQUAL(functions[1], outer_number);
 	CHECK_EQUAL(entries(watched_number), 4);
@@ -276,6 +279,29 @@ static void a_stack_trace_has_the_open_calls(void **state)
 {
 	(void)state;
 	in_child(stack_body);
+}
+
+/* Without a tracer no frames are kept, so there is no call to show. The sub-buffer is still open. */
+static void empty_stack_body(void)
+{
+	uint32_t functions[8] = { 0 };
+	size_t calls = 0;
+	start(GRAFTRACE_TRACER_FUNCTION_GRAPH);
+	struct graftrace_trigger *stack =
+		engine_trigger(watched_number, GRAFTRACE_TRIGGER_STACKTRACE, 0, 0, 0);
+	outer(1);
+	engine_set_tracer(GRAFTRACE_TRACER_NOP, 0);
+	for (unsigned i = 0; i < 3; i++)
+		outer(i);
+	CHECK_EQUAL(*engine_hits(stack), 4);
+	CHECK_EQUAL(stack_traces(functions, 8, &calls), 1);
+	CHECK_EQUAL(calls, 2);
+}
+
+static void without_open_calls_no_stack_trace_is_written(void **state)
+{
+	(void)state;
+	in_child(empty_stack_body);
 }
 
 static void silent_body(void)
@@ -334,6 +360,7 @@ int main(void)
 		cmocka_unit_test(the_nth_hit_acts),
 		cmocka_unit_test(a_call_that_never_returns_is_late_when_it_is_taken_off),
 		cmocka_unit_test(a_stack_trace_has_the_open_calls),
+		cmocka_unit_test(without_open_calls_no_stack_trace_is_written),
 		cmocka_unit_test(a_function_that_no_filter_names_acts_unrecorded),
 		cmocka_unit_test(entries_count_whatever_the_tracer),
 	};
