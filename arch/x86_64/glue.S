@@ -287,7 +287,7 @@ gt_arch_latency_edge:
 	RESTORE_FRAME
 	RESTORE_ALL
 	ret
-#endif
+#else /* a kernel's: kernel_functions.c */
 
 	.globl gt_arch_clock
 	.hidden gt_arch_clock
@@ -297,13 +297,8 @@ gt_arch_clock:
 	READ_CLOCK
 	shl $32, %rdx
 	or %rdx, %rax
-#ifdef GT_KERNEL
-	cmpb $0, gt_arch_is_apart(%rip)
-	je 1f
-	add %gs:GT_KERNEL_CLOCK_ADD, %rax
-1:
-#endif
 	ret
+#endif
 
 	.globl gt_arch_clear_words
 	.hidden gt_arch_clear_words

@@ -3,6 +3,7 @@
  * What the recorder of a kernel needs of the processor beside the recording path: the clock,
  * the CPU's block and the interrupt flag (core/record/arch.h). With GT_UNPRIVILEGED (the recorder's
  * own test, in a process) the flag is left alone: there gt_thread.busy alone holds interrupts back.
+ * The recorder has these functions inline; kernel_functions.c has them for everybody else.
  */
 #ifndef GT_ARCH_X86_64_KERNEL_H
 #define GT_ARCH_X86_64_KERNEL_H
@@ -20,7 +21,7 @@ struct gt_thread;
 extern uint8_t gt_arch_is_apart __attribute__((visibility("hidden")));
 
 /* As READ_CLOCK of clock.h. */
-static inline uint64_t gt_arch_clock(void)
+inline uint64_t gt_arch_clock(void)
 {
 #ifdef GT_BENCH_CONSTANT_CLOCK
 	uint64_t clock = 0x40000000;
@@ -36,14 +37,14 @@ static inline uint64_t gt_arch_clock(void)
 }
 
 /* The block is at %gs:0 and knows its own address once its CPU has started. */
-static inline struct gt_thread *gt_arch_block(void)
+inline struct gt_thread *gt_arch_block(void)
 {
 	struct gt_thread *block;
 	__asm__ volatile("mov %%gs:%c1, %0" : "=r"(block) : "i"(GT_THREAD_SELF) : "memory");
 	return block;
 }
 
-static inline uint64_t gt_arch_interrupts_off(void)
+inline uint64_t gt_arch_interrupts_off(void)
 {
 	uint64_t flags = 0;
 #ifndef GT_UNPRIVILEGED
@@ -52,12 +53,12 @@ static inline uint64_t gt_arch_interrupts_off(void)
 	return flags;
 }
 
-static inline bool gt_arch_interrupts_were_on(uint64_t saved)
+inline bool gt_arch_interrupts_were_on(uint64_t saved)
 {
 	return saved >> 9 & 1;
 }
 
-static inline void gt_arch_interrupts_restore(uint64_t saved)
+inline void gt_arch_interrupts_restore(uint64_t saved)
 {
 	if (gt_arch_interrupts_were_on(saved))
 		__asm__ volatile("sti" ::: "memory");

@@ -14,8 +14,8 @@
 
 struct gt_thread;
 
-/* The recorder of a real kernel has these five from arch/<name>/kernel.h, which its build includes
- * first: what is as short as that is no call there. */
+/* Where these five are short, as x86's are, the recorder of a kernel has them inline: its build includes
+ * arch/<name>/kernel.h first. The library has them as functions, too. */
 #ifndef GT_ARCH_INLINE
 /* The time stamp counter: monotonic in a thread, at least 32 bits worth of seconds. x86: rdtsc. */
 uint64_t gt_arch_clock(void);

@@ -74,6 +74,18 @@ def test_a_kernel_can_be_linked_with_what_is_installed(installed, tmp_path):
     assert not strange and "gt_port_text_write" in wanted and "gt_port_arena" not in wanted
 
 
+def test_the_kernels_library_has_all_that_arch_h_declares(installed):
+    library = next(installed.glob("lib/**/libgraftrace-core.a"))
+    header = (installed / "include" / "graftrace-core" / "core" / "record" / "arch.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    declared = set(re.findall(r"\b(gt_arch_\w+)(?=\(|\[|;)", code))
+    listed = subprocess.run(["nm", "--defined-only", "--format=posix", library], check=True,
+                            capture_output=True, text=True).stdout
+    defined = {line.split()[0] for line in listed.splitlines() if len(line.split()) > 1
+               and line.split()[1] in "TDBR"}
+    assert "gt_arch_block" in declared and not declared - defined
+
+
 def test_the_kernels_library_has_no_floating_point(installed):
     library = next(installed.glob("lib/**/libgraftrace-core.a"))
     code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", library], check=True,
