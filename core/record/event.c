@@ -345,8 +345,7 @@ static bool is_ready(struct gt_thread *thread)
 
 void gt_event_record(struct gt_thread *thread, const struct gt_event *event)
 {
-	if (gt_event_is_stopped(thread) ||
-	    thread->outside & (GT_OUTSIDE_PAUSED | GT_OUTSIDE_UNLISTED))
+	if (gt_event_is_stopped(thread) || thread->outside & GT_OUTSIDE_PAUSED || thread->unlisted)
 		return;
 	uint64_t *place = NULL;
 	if (is_ready(thread) && gt_record_announce(thread))

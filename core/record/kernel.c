@@ -324,6 +324,15 @@ static bool is_left_out(uint32_t number)
 	       (except && is_listed(selected->except, number));
 }
 
+/* As on Linux, the profiler counts the calls of every thread. Beside a tracer, whose records would be of all
+ * threads then, it counts those that are traced. */
+static bool counts_all(void)
+{
+	const struct graftrace_arena *arena = gt_port_arena();
+	return __atomic_load_n(&arena->profile, RELAXED) != 0 &&
+	       __atomic_load_n(&arena->tracer, RELAXED) == GRAFTRACE_TRACER_NOP;
+}
+
 /* A new thread comes into the tables that its creator stands in (function-fork). */
 static void follow(struct graftrace_arena *arena, uint32_t number)
 {
@@ -399,11 +408,12 @@ static inline __attribute__((always_inline)) void take_up(struct gt_thread *thre
 	thread->mirror = gt_kernel_mirror(context->low) - context->low;
 	if (has_turned(context))
 		context->outside = 1;
+	thread->unlisted = is_left_out(thread->tid);
 	/* of an interrupt its own count decides, whatever it interrupts */
 	thread->outside =
 		(uint8_t)((context->outside && gt_record_has_roots() ? GT_OUTSIDE_GRAPH : 0) |
 			  (context->paused != 0 ? GT_OUTSIDE_PAUSED : 0) |
-			  (is_left_out(thread->tid) ? GT_OUTSIDE_UNLISTED : 0));
+			  (thread->unlisted && !counts_all() ? GT_OUTSIDE_UNLISTED : 0));
 }
 
 /* A straight line that its CPU's suspension interrupted went on with the block's frames, not with
@@ -458,8 +468,8 @@ bool gt_kernel_cpu_start(struct gt_thread *block, uint32_t cpu, struct gt_contex
 /* Is the context recorded, and does the open sub-buffer take what is said of it? */
 static bool can_tell(const struct gt_thread *thread)
 {
-	return !thread->host && !thread->outside && !thread->full && thread->sub_buffer != NULL &&
-	       gt_stream_fits(thread);
+	return !thread->host && !thread->outside && !thread->unlisted && !thread->full &&
+	       thread->sub_buffer != NULL && gt_stream_fits(thread);
 }
 
 /* Told where it costs nobody the room for a return; what readers need is said by CONTEXT. */
@@ -493,7 +503,7 @@ static bool tell_switch(struct gt_thread *thread, uint32_t from, uint32_t to, ui
 /* The thread that was switched to. False: it has to be said again. */
 static bool say_thread(struct gt_thread *thread, bool known)
 {
-	if (thread->outside || !gt_stream_is_graph(thread))
+	if (thread->outside || thread->unlisted || !gt_stream_is_graph(thread))
 		return false;
 	uint64_t *place = gt_stream_reserve(thread, known ? 1 : 2, false);
 	if (place == NULL)

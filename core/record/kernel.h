@@ -154,6 +154,8 @@ void gt_kernel_set_func_stack(bool on);
  * Threads that are traced alone, or not at all: zero-terminated tables of their numbers in the arena
  * (graftrace/selected.h), which the reader's side writes. A CPU looks at them when it takes up another
  * context. To make a change take effect at once, stop all CPUs by an interrupt, as gt_sites_apply does.
+ * As on Linux, the function profiler counts the calls of all threads whatever the tables say, unless a tracer
+ * other than nop is on: a CPU looks at these two at the same time.
  */
 
 /* The function profiler. `table` has `pages` addresses, one for each 16 functions, of zeroed pages that

@@ -139,8 +139,8 @@ void graftrace_event_record(const struct graftrace_kernel_event *event, const ui
 {
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
-	if (thread != NULL && thread->busy == 0 &&
-	    !(thread->outside & (GT_OUTSIDE_PAUSED | GT_OUTSIDE_UNLISTED)))
+	if (thread != NULL && thread->busy == 0 && !(thread->outside & GT_OUTSIDE_PAUSED) &&
+	    !thread->unlisted)
 		record(thread, event, values, saved);
 	gt_arch_interrupts_restore(saved);
 }

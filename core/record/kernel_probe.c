@@ -113,7 +113,7 @@ static void happen_all(struct graftrace_kernel_probe *probe, bool returned,
 {
 	const struct gt_thread *thread = gt_arch_block();
 
-	if (thread != NULL && thread->outside & (GT_OUTSIDE_PAUSED | GT_OUTSIDE_UNLISTED))
+	if (thread != NULL && (thread->outside & GT_OUTSIDE_PAUSED || thread->unlisted))
 		return;
 	for (; probe != NULL; probe = probe->next)
 		if (is_of_return(probe) != returned)

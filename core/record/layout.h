@@ -45,7 +45,7 @@
 #define GT_STOP_LEFT_OUT      0x00000200 /* byte 1 too: this thread is not traced */
 #define GT_OUTSIDE_GRAPH      1		 /* byte 2: outside the graph functions */
 #define GT_OUTSIDE_PAUSED     2		 /* … a kernel paused this context, or cannot record */
-#define GT_OUTSIDE_UNLISTED   4 /* … or its thread is not to be traced (set_ftrace_pid) */
+#define GT_OUTSIDE_UNLISTED   4 /* … or no call of its thread is to be seen (set_ftrace_pid) */
 #define GT_STOP_OUTSIDE_SHIFT 16
 #define GT_STOP_OUTSIDE	      (GT_OUTSIDE_GRAPH << GT_STOP_OUTSIDE_SHIFT)
 #define GT_STOP_CAUSES	      0x00ffffff

@@ -140,17 +140,17 @@ struct gt_thread {
 			uint8_t full;	 /* the recorder sets it, the host clears it */
 			uint8_t host;	 /* tracing_on = 0: the host's */
 			uint8_t outside; /* the recorder's: 1 outside the graph functions; kernels:
-					  * 2 paused, 4 a thread that is not traced */
+					  * 2 paused, 4 calls of a thread that is not traced */
 			uint8_t mode; /* GT_MODE_…; 0 (also set by the host): all calls take the
 				       * slow path, which reads the arena's settings */
 		};
 	};
-	uint8_t chosen; /* GT_MODE_… by the arena's settings; `mode` is it, or 0 (see
+	uint8_t chosen;	 /* GT_MODE_… by the arena's settings; `mode` is it, or 0 (see
 			   gt_stream_choose) */
-	bool tight;	/* the last sub-buffer of a full ring: what is left is kept for returns */
-	bool is_pairs;	/* the open sub-buffer is of the function tracer; what its header says, any
+	bool tight;	 /* the last sub-buffer of a full ring: what is left is kept for returns */
+	bool is_pairs;	 /* the open sub-buffer is of the function tracer; what its header says, any
 			 * process of the recording can change */
-	uint8_t pad;
+	bool unlisted;	 /* kernels: the thread is not traced (set_ftrace_pid): no event of it */
 	uint64_t cur;	 /* address of the next word; 0: none may be written there */
 	uint64_t inside; /* place & inside == 0: no place of a sub-buffer (a header, or 0) */
 	uint32_t high;	 /* tsc >> 32 of the last record */

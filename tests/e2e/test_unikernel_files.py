@@ -324,6 +324,46 @@ def test_the_profiler_counts_every_call(machine):
     expect(machine, "current_tracer", "function_graph")
 
 
+def test_the_profiler_counts_threads_that_the_trace_leaves_out_as_on_linux(machine):
+    network = thread(machine, "net")
+    expect(machine, "set_ftrace_pid", network)
+    expect(machine, "current_tracer", "nop")
+    expect(machine, "function_profile_enabled", "1")
+    visit(machine, 7)
+    assert profile(machine)["answer"][0] == 7
+    # A list that is set while it counts is none of its business either.
+    expect(machine, "set_ftrace_pid", "")
+    expect(machine, "set_ftrace_notrace_pid", network)
+    calls = profile(machine)["tcp_input"][0]
+    visit(machine, 5)
+    assert profile(machine)["answer"][0] == 12 and profile(machine)["tcp_input"][0] > calls
+    # Beside a tracer it counts what is traced.
+    expect(machine, "current_tracer", "function_graph")
+    calls = profile(machine)["tcp_input"][0]
+    visit(machine, 3)
+    assert profile(machine)["answer"][0] == 15 and profile(machine)["tcp_input"][0] == calls
+    assert "tcp_input" not in names_in(machine)
+    expect(machine, "set_ftrace_notrace_pid", "")
+    expect(machine, "function_profile_enabled", "0")
+
+
+def test_events_of_threads_that_are_left_out_are_not_recorded_beside_the_profiler(machine):
+    exits = r"sched_process_exit: comm=(\w+)"
+    expect(machine, "current_tracer", "nop")
+    expect(machine, "set_ftrace_pid", thread(machine, "net"))
+    expect(machine, "events/sched/sched_process_exit/enable", "1")
+    expect(machine, "function_profile_enabled", "1")
+    expect(machine, "trace", "")
+    visit(machine, 3)
+    assert not re.findall(exits, ftrace(machine, "trace").decode())
+    expect(machine, "set_ftrace_pid", "")
+    visit(machine, 3)
+    assert len(re.findall(exits, ftrace(machine, "trace").decode())) >= 3
+    expect(machine, "function_profile_enabled", "0")
+    expect(machine, "events/sched/sched_process_exit/enable", "0")
+    expect(machine, "current_tracer", "function_graph")
+
+
 def test_clocks_cpus_and_pauses_are_chosen(machine):
     expect(machine, "current_tracer", "function")
     stamps = {}
