@@ -374,6 +374,7 @@ void trace_thread_init(struct thread *thread)
 void trace_thread_fini(struct thread *thread)
 {
 	keep_spare((struct trace_stack *)thread->recorder[0]);
+	trace_name_over(thread->number);
 }
 
 void trace_switch_live(struct cpu *cpu, struct thread *from, struct thread *to)

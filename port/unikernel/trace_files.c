@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control files of this kernel: names of functions and threads, and the operations by which the
- * viewer's arena_control changes the recorder. All of it runs in the server's threads.
+ * The control files of this kernel: names of functions, and the operations by which the viewer's
+ * arena_control changes the recorder. All of it runs in the server's threads.
  */
 #include "port/unikernel/trace_private.h"
 
@@ -20,27 +20,13 @@
 #include "port/unikernel/thread.h"
 #include "port/unikernel/include/string.h"
 
-#define NAMES	 1024 /* of the threads with the highest numbers */
 #define WATCH_NS 20000000
-
-static struct {
-	uint32_t number; /* 0: none yet */
-	char name[16];
-} names[NAMES];
-static uint32_t newest;
 
 static struct gt_arena_ring ring;
 static struct gt_arena_control control;
 static struct mutex mutex = { .name = "trace" };
 
 /* ---- names ---- */
-
-void trace_name_thread(uint32_t number, const char name[16])
-{
-	memcpy(names[number % NAMES].name, name, sizeof(names[0].name));
-	__atomic_store_n(&names[number % NAMES].number, number, __ATOMIC_RELEASE);
-	__atomic_store_n(&newest, number, __ATOMIC_RELAXED);
-}
 
 static int function_at(void *data, uint64_t address, struct gt_function *function)
 {
@@ -66,9 +52,7 @@ static int thread_name(void *data, uint32_t tid, char comm[16])
 	(void)data;
 	if (tid == 0)
 		memcpy(comm, "<idle>", sizeof("<idle>"));
-	else if (names[tid % NAMES].number == tid)
-		memcpy(comm, names[tid % NAMES].name, 16);
-	else
+	else if (!trace_name_of(tid, comm))
 		return GT_ENOENT;
 	return 0;
 }
@@ -83,16 +67,10 @@ static int event(void *data, uint32_t number, struct gt_event_format *format)
 	return 0;
 }
 
-const char *trace_comm(const struct thread *thread)
-{
-	static const char idle[16] = "<idle>";
-	return thread->number == 0 ? idle : thread->name;
-}
-
 static uint32_t thread_number(void *data, uint32_t index)
 {
 	(void)data;
-	return index < __atomic_load_n(&newest, __ATOMIC_RELAXED) ? index + 1 : 0;
+	return index < trace_last_thread() ? index + 1 : 0;
 }
 
 /* ---- changes ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the tracer's files in this kernel offer each other: trace.c records, trace_files.c tells
- * what can be read and changed, trace_server.c lets others do so. */
+ * what can be read and changed, trace_names.c names threads, trace_server.c lets others do so. */
 #ifndef PORT_UNIKERNEL_TRACE_PRIVATE_H
 #define PORT_UNIKERNEL_TRACE_PRIVATE_H
 
@@ -49,12 +49,20 @@ void trace_wait(uint64_t deadline);
 /* Says how well the clocks that were left alone are known. */
 void trace_clock_report(void);
 
-/* ---- trace_files.c ---- */
+/* ---- trace_names.c ---- */
 
-/* The name of a thread, for those who read the trace when it is gone. */
-void trace_name_thread(uint32_t number, const char name[16]);
+/* A thread was made; it is over. Its name is known from the one to the other, and a while longer. */
+void trace_name_thread(uint32_t number, const char text[16]);
+void trace_name_over(uint32_t number);
+/* False: it is not known any more. */
+bool trace_name_of(uint32_t number, char text[16]);
+/* The highest number of a thread so far; numbers begin at 1, and all have been in use. */
+uint32_t trace_last_thread(void);
 /* The thread's name as the trace has it, 16 bytes. */
 const char *trace_comm(const struct thread *thread);
+
+/* ---- trace_files.c ---- */
+
 /* Makes the control files; everything is traced from here on. False: no memory. */
 bool trace_files_init(void);
 void trace_files_lock(void);

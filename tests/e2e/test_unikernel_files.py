@@ -364,6 +364,21 @@ def test_events_of_threads_that_are_left_out_are_not_recorded_beside_the_profile
     expect(machine, "current_tracer", "function_graph")
 
 
+def test_threads_that_run_keep_their_names_whatever_number_of_threads_comes_and_goes(machine):
+    network = thread(machine, "net")
+    expect(machine, "set_ftrace_filter", "tcp_input")
+    expect(machine, "current_tracer", "function")
+    for _ in range(1100):  # each connection has a thread of its own
+        with socket.create_connection(("127.0.0.1", machine.port), timeout=60) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            while connection.recv(1 << 16):
+                pass
+    names = set(re.findall(r"^ *(\S+)-(\d+) +\[00\d\]", ftrace(machine, "trace").decode(), re.M))
+    assert ("net", network) in names and not [name for name in names if name[0] == "<...>"]
+    expect(machine, "set_ftrace_filter", "")
+    expect(machine, "current_tracer", "function_graph")
+
+
 def test_clocks_cpus_and_pauses_are_chosen(machine):
     expect(machine, "current_tracer", "function")
     stamps = {}
