@@ -310,12 +310,9 @@ int gt_arena_threads_set(struct gt_control_target *target, enum gt_control_threa
 	return 0;
 }
 
-int gt_arena_known_thread(struct gt_control_target *target, uint32_t index, uint32_t *tid,
-			  char comm[16])
+/* The index'th of the threads with the highest numbers, 0: behind the last. */
+static uint32_t newest_thread(const struct gt_arena_machine *machine, uint32_t index)
 {
-	struct gt_arena_control *control = gt_arena_self(target);
-	const struct gt_arena_machine *machine = control->machine;
-	const struct gt_arena_names *names = control->ring->names;
 	/* how many there have been: their numbers are in a row */
 	uint32_t low = 0, high = 1;
 	while (machine->thread_number(machine->data, high - 1) != 0 && high < 1u << 30)
@@ -328,9 +325,19 @@ int gt_arena_known_thread(struct gt_control_target *target, uint32_t index, uint
 			high = middle;
 	}
 	uint32_t first = low > THREADS_SHOWN ? low - THREADS_SHOWN : 0;
-	if (index >= low - first)
+	return index < low - first ? machine->thread_number(machine->data, first + index) : 0;
+}
+
+int gt_arena_known_thread(struct gt_control_target *target, uint32_t index, uint32_t *tid,
+			  char comm[16])
+{
+	struct gt_arena_control *control = gt_arena_self(target);
+	const struct gt_arena_machine *machine = control->machine;
+	const struct gt_arena_names *names = control->ring->names;
+	*tid = machine->known_thread != NULL ? machine->known_thread(machine->data, index)
+					     : newest_thread(machine, index);
+	if (*tid == 0)
 		return GT_ENOENT;
-	*tid = machine->thread_number(machine->data, first + index);
 	if (names->thread(names->data, *tid, comm) != 0)
 		__builtin_memcpy(comm, "<...>", sizeof("<...>"));
 	return 0;

@@ -41,6 +41,9 @@ struct gt_arena_machine {
 	/* Numbers of threads, 0: behind the last; names by gt_arena_names.thread. Without the lock.
 	 */
 	uint32_t (*thread_number)(void *data, uint32_t index);
+	/* The same of those whose names are known: saved_cmdlines and per_thread/ have these, saved_cmdlines the
+	 * last ones. NULL: they have the last 1,024 of thread_number. */
+	uint32_t (*known_thread)(void *data, uint32_t index);
 	void (*set_tracer)(void *data, enum graftrace_tracer tracer);
 	void (*set_max_depth)(void *data, uint32_t depth);
 	void (*set_threshold)(void *data, uint64_t ticks);

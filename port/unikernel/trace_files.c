@@ -73,6 +73,12 @@ static uint32_t thread_number(void *data, uint32_t index)
 	return index < trace_last_thread() ? index + 1 : 0;
 }
 
+static uint32_t known_thread(void *data, uint32_t index)
+{
+	(void)data;
+	return trace_named_thread(index);
+}
+
 /* ---- changes ---- */
 
 static void lock(void *data)
@@ -290,6 +296,7 @@ static const struct gt_arena_machine machine = {
 	.now_ns = now_ns,
 	.close_all = close_all,
 	.thread_number = thread_number,
+	.known_thread = known_thread,
 	.set_profile = set_profile,
 	.profile_table = profile_table,
 	.mark = mark,

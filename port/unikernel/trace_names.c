@@ -106,6 +106,29 @@ uint32_t trace_last_thread(void)
 	return __atomic_load_n(&last, __ATOMIC_RELAXED);
 }
 
+/* The index'th name of those whose thread runs, or of the others: its number; 0: behind the last. */
+static uint32_t nth(bool runs, uint32_t *index)
+{
+	uint32_t first = last < NAMES ? 1 : last - NAMES + 1;
+	for (uint32_t at = 0; at < older_count + NAMES; at++) {
+		const struct name *name =
+			at < older_count ? &older[at] : &newest[(first + at - older_count) % NAMES];
+		if (name->number != 0 && name->runs == runs && (*index)-- == 0)
+			return name->number;
+	}
+	return 0;
+}
+
+uint32_t trace_named_thread(uint32_t index)
+{
+	uint64_t flags = spin_lock(&names_lock);
+	uint32_t number = nth(false, &index);
+	if (number == 0)
+		number = nth(true, &index);
+	spin_unlock(&names_lock, flags);
+	return number;
+}
+
 const char *trace_comm(const struct thread *thread)
 {
 	static const char idle[16] = "<idle>";

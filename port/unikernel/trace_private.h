@@ -58,6 +58,8 @@ void trace_name_over(uint32_t number);
 bool trace_name_of(uint32_t number, char text[16]);
 /* The highest number of a thread so far; numbers begin at 1, and all have been in use. */
 uint32_t trace_last_thread(void);
+/* Numbers of threads whose names are known, last those that run; 0: behind the last. */
+uint32_t trace_named_thread(uint32_t index);
 /* The thread's name as the trace has it, 16 bytes. */
 const char *trace_comm(const struct thread *thread);
 

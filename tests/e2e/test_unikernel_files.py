@@ -166,7 +166,7 @@ def test_stats_add_up_by_cpu(machine):
 
 
 def thread(machine, name):
-    """The newest thread's number of that name."""
+    """The number of the newest thread of that name that runs."""
     return [line.split()[0] for line in ftrace(machine, "saved_cmdlines").decode().splitlines()
             if line.split(maxsplit=1)[1] == name][-1]
 
@@ -176,7 +176,6 @@ def names_in(machine):
 
 
 def test_threads_are_traced_alone_or_not_at_all(machine):
-    expect(machine, "saved_cmdlines_size", "1024")  # each connection has a thread of its own
     network = thread(machine, "net")
     assert f"{network}/\n" in ftrace(machine, "per_thread/").decode()
     assert ftrace(machine, "set_ftrace_pid") == b"no pid\n"
@@ -375,6 +374,9 @@ def test_threads_that_run_keep_their_names_whatever_number_of_threads_comes_and_
                 pass
     names = set(re.findall(r"^ *(\S+)-(\d+) +\[00\d\]", ftrace(machine, "trace").decode(), re.M))
     assert ("net", network) in names and not [name for name in names if name[0] == "<...>"]
+    assert f"{network}/\n" in ftrace(machine, "per_thread/").decode()
+    expect(machine, "saved_cmdlines_size", "128")
+    assert thread(machine, "net") == network
     expect(machine, "set_ftrace_filter", "")
     expect(machine, "current_tracer", "function_graph")
 
