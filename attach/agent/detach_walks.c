@@ -252,17 +252,18 @@ static bool unwinds(struct frames *frames, const struct gt_detach_walk *walk)
 
 enum answer { UNKNOWN, WAITS, UNWINDS };
 
-/* So much more memory than there is already. */
+/* So much more memory than there is already, unless graftrace may have less. */
 static void limit_memory(void)
 {
-	struct rlimit limit = { 0, 0 };
-	unsigned long long pages = 0;
+	struct rlimit limit;
+	unsigned long long pages = 0, bytes;
 	FILE *file = fopen("/proc/self/statm", "re");
 
-	if (file == NULL || fscanf(file, "%llu", &pages) != 1)
+	if (file == NULL || fscanf(file, "%llu", &pages) != 1 || getrlimit(RLIMIT_AS, &limit) != 0)
 		_exit(1);
-	limit.rlim_cur = limit.rlim_max =
-		pages * (unsigned long long)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;
+	bytes = pages * (unsigned long long)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;
+	if (bytes < limit.rlim_cur)
+		limit.rlim_cur = limit.rlim_max = bytes;
 	if (setrlimit(RLIMIT_AS, &limit) != 0)
 		_exit(1);
 }
@@ -281,10 +282,18 @@ static void close_others(struct gt_process *process)
 	close_range(4, ~0u, 0);
 }
 
-/* From root to the user whose files they are, which are open by now. */
+/* The kernel forgets that when the child becomes another user. */
+static void end_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		_exit(1);
+}
+
+/* From root to the user whose files they are, which are open by now. A root of fewer rights (of a container) may not
+ * be able to, and need not for a program of its own. */
 static void become(const struct gt_credentials *user)
 {
-	if (geteuid() != 0)
+	if (geteuid() != 0 || user->uids[1] == 0)
 		return;
 	if (setgroups(0, NULL) != 0 ||
 	    setresgid(user->gids[1], user->gids[1], user->gids[1]) != 0 ||
@@ -293,16 +302,19 @@ static void become(const struct gt_credentials *user)
 }
 
 /* In the child. Each answer is given at once. */
-static void answer_all(struct gt_detach *out, const struct gt_credentials *user,
+static void answer_all(struct gt_detach *out, const struct gt_credentials *user, pid_t parent,
 		       volatile uint8_t *answers)
 {
 	struct frames frames = { .out = out };
 
-	limit_memory();
+	end_with(parent);
+	prctl(PR_SET_DUMPABLE, 0); /* SIGBUS leaves no core file */
 	close_others(out->process);
+	limit_memory();
 	if (begin(&frames) != 0)
 		return;
 	become(user);
+	end_with(parent);
 	for (size_t i = 0; i < out->wanted_count; i++)
 		answers[i] = unwinds(&frames, &out->wanted[i]) ? UNWINDS : WAITS;
 }
@@ -352,9 +364,7 @@ static bool ask_child(struct gt_detach *out, volatile uint8_t *answers)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	child = fork();
 	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() == parent)
-			answer_all(out, &user, answers);
+		answer_all(out, &user, parent, answers);
 		_exit(0);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

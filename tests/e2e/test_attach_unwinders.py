@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: MIT
 """graftrace record -P PID: unwinders, and who else lists the loaded objects, while it leaves and after it."""
 
+import contextlib
+import os
 import re
 import resource
+import shutil
 import signal
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
-from attaching import Running, is_clean, maps, record, start_recording
+from attaching import Running, end_recording, is_clean, maps, record, start_recording
+from conftest import line_with
+
+NOBODY = 65534
 
 # What a function of the C library has called throws when graftrace has begun to leave.
 THROWS_OUT = r"""
@@ -240,6 +248,10 @@ __attribute__((noinline)) static void waits()
 {
 	volatile char room[ROOM];
 	asm volatile("" : : "r"(room));
+#ifdef SLOW_RULES
+	/* DW_CFA_remember_state */
+	asm volatile(".rept 200000\n.cfi_escape 0x0a\n.endr");
+#endif
 #ifdef HUGE_RULES
 	/* DW_CFA_same_value of register 134217712, and four copies of the row */
 	asm volatile(".cfi_escape 0x08, 0xf0, 0xff, 0xff, 0x3f, 0x0a, 0x0a, 0x0a, 0x0a");
@@ -292,6 +304,78 @@ def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, comp
         assert tracer.wait(60) == 0
         assert "keeps the recorder's memory" not in tracer.communicate()[1]
         assert is_clean(target.pid)
+
+
+LITTLE_MEMORY = ["prlimit", "--as=300000000"]
+ROOT_OF_FEWER_RIGHTS = ["setpriv", "--bounding-set", "-setgid,-setuid", "--inh-caps", "-setgid,-setuid"]
+
+
+@pytest.mark.parametrize("limits", [
+    LITTLE_MEMORY,
+    pytest.param(ROOT_OF_FEWER_RIGHTS,
+                 marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root"))],
+    ids=["memory", "capabilities"])
+def test_threads_are_walked_by_a_graftrace_that_has_little(graftrace, compile, tmp_path, limits):
+    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", "-DROOM=8192", compiler="g++", suffix=".cc")
+    with Running(program) as target:
+        with subprocess.Popen([*limits, graftrace.path, "record", "-P", str(target.pid)], cwd=tmp_path,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as tracer:
+            line_with(tracer.stderr, "recording process")
+            assert target("throw and wait") == "waiting"
+            assert "keeps the recorder's memory" not in end_recording(tracer)
+        assert is_clean(target.pid)
+
+
+def status_of(pid):
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return "\nState:\tZ"
+
+
+def stopped_walker(tracer):
+    """The child that walks, as the user of the program, stopped before it has ended."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for children in Path(f"/proc/{tracer.pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                for child in map(int, children.read_text().split()):
+                    if f"\nUid:\t{NOBODY}\t" in status_of(child):
+                        os.kill(child, signal.SIGSTOP)
+                        while "\nState:\tR" in status_of(child):
+                            pass
+                        if "\nState:\tT" in status_of(child):
+                            return child
+    raise AssertionError("no child walks")
+
+
+def ends(pid):
+    deadline = time.monotonic() + 5
+    while "\nState:\tZ" not in status_of(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_who_walks_as_the_programs_user_ends_with_graftrace(graftrace, compile, tmp_path_factory):
+    program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", "-DROOM=8192", "-DSLOW_RULES", compiler="g++", suffix=".cc")
+    place = tmp_path_factory.mktemp("everyone")
+    for directory in (place, place.parent, place.parent.parent):
+        directory.chmod(0o755)
+    program = shutil.copy(program, place)
+    with Running(program, user=NOBODY, group=NOBODY, extra_groups=[]) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("throw and wait") == "waiting"
+        tracer.send_signal(signal.SIGINT)
+        child = stopped_walker(tracer)
+        tracer.kill()
+        ended = ends(child)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        tracer.wait()
+        assert ended
 
 
 def test_rules_of_frames_that_take_any_memory_do_not_hold_the_process_up(graftrace, compile):
