@@ -19,6 +19,7 @@
 
 struct named {
 	struct gt_writer writer; /* as it was given to the sink last */
+	char told[16]; /* by the thread itself: its name, as far as it has set it by prctl(2) */
 	bool is_ours; /* its number is that of a traced process here, not of another PID namespace */
 };
 
@@ -29,6 +30,7 @@ struct gt_thread_names {
 	uint32_t traced[PROCESSES_MAX];
 	uint32_t next;
 	uint64_t looked_ns;
+	bool looks; /* the sink is given a name that was asked for */
 };
 
 struct gt_thread_names *gt_thread_names_create(void)
@@ -80,7 +82,9 @@ static void note(struct gt_thread_names *names, const struct gt_writer *writer)
 	if (names->living[place] != 0)
 		return;
 	names->living[place] = writer->generation;
-	names->threads[place] = (struct named){ *writer, is_ours(names, writer->pid) };
+	names->threads[place] =
+		(struct named){ .writer = *writer, .is_ours = is_ours(names, writer->pid) };
+	memcpy(names->threads[place].told, writer->comm, sizeof(writer->comm));
 }
 
 static void set_ended(struct gt_thread_names *names, uint32_t generation)
@@ -94,7 +98,7 @@ void gt_thread_names_see(void *data, struct gt_writer *writer)
 	struct gt_thread_names *names = data;
 	struct named *thread;
 
-	if (names == NULL || writer->pid == 0)
+	if (names == NULL || writer->pid == 0 || names->looks)
 		return;
 	thread = find(names, writer->generation);
 	if (thread == NULL) {
@@ -102,7 +106,11 @@ void gt_thread_names_see(void *data, struct gt_writer *writer)
 			note(names, writer);
 		return;
 	}
-	memcpy(writer->comm, thread->writer.comm, sizeof(writer->comm));
+	/* What it tells itself may be older than what was asked for: others name it, too. */
+	if (memcmp(writer->comm, thread->told, sizeof(writer->comm)) == 0)
+		memcpy(writer->comm, thread->writer.comm, sizeof(writer->comm));
+	else
+		memcpy(thread->told, writer->comm, sizeof(writer->comm));
 	thread->writer = *writer;
 	if (writer->end != 0)
 		set_ended(names, writer->generation);
@@ -163,7 +171,9 @@ void gt_thread_names_look(struct gt_thread_names *names, const struct gt_sink *s
 		if (names->living[place] == 0 || !thread->is_ours)
 			continue;
 		asked++;
+		names->looks = true;
 		if (has_other_name(thread) && target == NULL)
 			sink->writer(sink->data, &thread->writer);
+		names->looks = false;
 	}
 }

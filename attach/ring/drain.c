@@ -200,7 +200,7 @@ void gt_drain_update(struct gt_drain *drain, struct gt_live_writer *writer)
 
 	/* Name, then block: see the agent's start of a stream. */
 	writer->block = __atomic_load_n(&stream->block, __ATOMIC_ACQUIRE);
-	if (writer->block && !writer->writer.comm[0]) {
+	if (writer->block) {
 		memcpy(writer->writer.comm, stream->comm, sizeof(writer->writer.comm));
 		writer->writer.comm[sizeof(writer->writer.comm) - 1] = 0;
 	}

@@ -118,7 +118,7 @@ struct graftrace_stream {
 	uint32_t stopped_full; /* 1: stopped for lack of sub-buffers; the host clears the block's
 				  stop byte */
 	uint32_t owned;	       /* sub-buffers that it holds */
-	char comm[16];	       /* name of the thread when it started, NUL-terminated */
+	char comm[16];	       /* name of the thread, as it set it itself last, NUL-terminated */
 	uint64_t lost[GRAFTRACE_LOST_CAUSES]; /* live counters; lost[FULL] counts while stopped too
 					       */
 	uint64_t lost_events; /* events, which are no calls, that were dropped for lack of room */

@@ -28,6 +28,7 @@
 #define CLONE_SETTLS 0x00080000u
 
 #define SYS_SECCOMP	317
+#define PR_SET_NAME	15
 #define PR_SET_SECCOMP	22
 #define PR_SET_TSC	26
 #define PR_TSC_SIGSEGV	2
@@ -298,10 +299,28 @@ static void on_sandbox(bool strict, uint64_t filter)
 	__atomic_store_n(&entering, 0, __ATOMIC_RELEASE);
 }
 
+/* The thread gets another name, which readers of the recording see as soon as its stream has it. */
+static void on_name(uint64_t address)
+{
+	char name[sizeof(((struct graftrace_stream *)NULL)->comm)] = { 0 };
+	uint64_t saved;
+	if (gt_agent_sandboxed())
+		return;
+	gt_signals_mask(&saved);
+	const struct gt_thread *thread = gt_threads_try_current();
+	if (thread != NULL && thread->stream != NULL &&
+	    thread->stream->generation == thread->generation &&
+	    gt_events_copy_text(address, name, sizeof(name), (uint64_t)name + GRAFTRACE_RED_ZONE))
+		memcpy(thread->stream->comm, name, sizeof(name));
+	gt_signals_restore(&saved);
+}
+
 static void on_prctl(uint64_t what, uint64_t mode, uint64_t filter)
 {
 	if ((uint32_t)what == PR_SET_SECCOMP)
 		on_sandbox(mode == 1, filter);
+	else if ((uint32_t)what == PR_SET_NAME)
+		on_name(mode);
 	else if ((uint32_t)what == PR_SET_TSC && (uint32_t)mode == PR_TSC_SIGSEGV)
 		gt_mail_send(GRAFTRACE_MAIL_LEAVE, GRAFTRACE_LEAVE_CLOCK, LEAVE_WAIT_MS);
 	else if ((uint32_t)what == PR_SET_DISPATCH && mode != 0 &&
