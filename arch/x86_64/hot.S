@@ -6,7 +6,8 @@
  *
  * In a program this text is copied beside the code it serves (struct graftrace_region lies one page before
  * it), so it refers to itself and to the region only relative to rip, and leaves through the region's
- * pointers. With GT_KERNEL it is linked into a kernel.
+ * pointers. In a kernel it is linked where it is: there is one region, and a block belongs to its CPU whatever
+ * runs there. What differs between the two has names here; hot_program.h and hot_kernel.h say what they do.
  *
  * Signals may arrive between any two instructions and run traced functions:
  *  A. a record's place is reserved by one instruction (xadd), then the clock is read, then one store
@@ -39,72 +40,8 @@
 #include "arch/x86_64/unwind.h"
 #include "core/record/layout.h"
 
-#ifdef GT_KERNEL
-/* Linked into a kernel: there is one region, and a block belongs to its CPU whatever runs there. */
-#define REGION(field) (gt_hot_region + (field))(%rip)
-#define CHECK_OWNER(otherwise)
-
-#include "arch/x86_64/leave.h"
-#define TO_MIRROR(slot) add T(GT_THREAD_MIRROR), slot
-/* out: register = function number * 32; stub: where the stub's return address stands */
-	.macro FUNCTION_32 stub, register
-	mov \stub(%rsp), \register
-	mov (GT_STUB_WORD - GT_STUB_RETURN)(\register), \register
-	shr $28, \register
-	.endm
-	/* A frame with flags is being pushed. An interrupt that came behind the look at the mode may have
-	 * opened the gate: then no return goes straight until it is set again, above this frame (K). */
-	.macro FRAME_WITH_FLAGS
-	movq $-1, %gs:GT_THREAD_GATE_TOP
-	.endm
-	/* rdx = function number << 33 */
-	.macro FUNCTION_WORD
-	mov 24(%rsp), %rdx
-	mov (GT_STUB_WORD - GT_STUB_RETURN)(%rdx), %rdx
-	.endm
-#else
-#define REGION(field) (gt_hot_start - 4096 + (field))(%rip)
-
-#define TO_MIRROR(slot)			\
-	btc $GT_MIRROR_BIT, slot;	\
-	xor $GT_MIRROR_TURN, slot
-#define LEAVE_TRACED   clc; ret
-#define LEAVE_UNTRACED stc; ret
-	/* What a kernel's stub leaves to be done. */
-	.macro STUB_CALLED
-	.endm
-	.macro FRAME_WITH_FLAGS
-	.endm
-#define LEAVE_CALLED LEAVE_UNTRACED
-	.macro FUNCTION_32 stub, register
-	mov \stub(%rsp), \register
-	sub REGION(GT_REGION_BIAS), \register
-	.endm
-	.macro FUNCTION_WORD
-	mov 24(%rsp), %rdx
-	sub REGION(GT_REGION_BIAS), %rdx
-	shl $28, %rdx
-	.endm
-#define CHECK_OWNER(otherwise)			\
-	mov %fs:0, %rax;			\
-	cmp T(GT_THREAD_OWNER), %rax;		\
-	jne otherwise
-/* The same before SAVE, keeping all registers. */
-#define CHECK_OWNER_OF_STOP(otherwise)		\
-	STACK_PUSH %rax;			\
-	mov %fs:0, %rax;			\
-	cmp T(GT_THREAD_OWNER), %rax;		\
-	STACK_POP %rax;				\
-	jne otherwise
-#endif
-#define T(field)      %gs:(field)
-/* A field of a frame that TOP has led to. */
-#ifdef GT_KERNEL
-#define F(field, frame) (field)(frame)
-#else
-#define F(field, frame) %gs:(GT_THREAD_SCRAP + (field))(frame)
-#endif
-/* A field of the frame above it, which is being pushed. */
+#define T(field) %gs:(field)
+/* A field of the frame above that of F, which is being pushed. */
 #define NEW(field, frame) F(GT_FRAME_BYTES + (field), frame)
 
 	.section .gt_hot, "ax", @progbits
@@ -125,6 +62,54 @@ gt_hot_start:
 	STACK_POP %rax
 	.endm
 
+/*
+ * What differs between programs and kernels, as macros. Each stands behind SAVE unless its line says otherwise,
+ * so that rax, rcx and rdx may change.
+ *
+ * REGION(field)		a pointer of the region
+ * F(field, frame)		a field of a frame that TOP has led to
+ * TO_MIRROR(slot)		slot = its mirror
+ *
+ * Whose block it is, and whether anything is stopped:
+ * CHECK_OWNER(otherwise)	rax: jumps if the block is not this thread's
+ * CHECK_OWNER_OF_STOP(otherwise)	before SAVE, keeping all registers: the same
+ * CHECK_STOPS			before SAVE: leaves if something is stopped
+ * STOPPED_ENTRIES		where CHECK_STOPS leaves to, and entry_nop: the tracer is nop
+ * ENTRY_INSIDE kind		before SAVE: on to gt_hot_entry, or by the slow path if the block is not this thread's
+ * STOPPED_ONLY			before SAVE: something is stopped, at an entry whose return address stays where it is
+ *
+ * The stub that has called:
+ * FUNCTION_32 stub, register	register = function number * 32; stub: where the stub's return address stands
+ * FUNCTION_WORD stub		rdx = function number << 33
+ * STUB_CALLED, LEAVE_…		before SAVE, or behind RESTORE: how an entry begins and ends (leave.h)
+ * LEAVE_TRACED_NO_CARRY	LEAVE_TRACED where CF = 0
+ *
+ * Return addresses that are a stub's own:
+ * CHECK_STUB maybe		rax = return address; jumps if it may be one. rdx changes
+ * MAYBE_STUB name		there: on to entry_goes_on_NAME if it is none
+ * CHECK_TAIL_CALL		rcx = slot, rdx = top frame: leaves unless the slot has the stub's return point of
+ *				the frame's function
+ *
+ * Frames:
+ * FRAME_WITH_FLAGS		a frame with flags is being pushed
+ * IF_PLAIN frame, there	jumps if the frame is one of a kernel's shorter lines, which has no epoch
+ * FRAME_DEPTH			rdx = context, rsi = frame: rsi = calls that are open around it
+ * POPPED			rdx = the frame that has been popped
+ * LOWER_GATE			where POPPED leaves to
+ * CLOSE_GATE			from here on no call and no return takes a kernel's shorter lines
+ *
+ * Names:
+ * GENERAL_ENTRY, GENERAL_EXIT	these lines; a kernel has gt_hot_entry and gt_hot_exit of its own, shorter ones
+ * MORE_ENTRIES			entries that kernels do not have
+ * HOT_NAMES			tells others where the entries are
+ */
+#ifdef GT_KERNEL
+#include "arch/x86_64/hot_kernel.h"
+#include "arch/x86_64/hot_kernel.S"
+#else
+#include "arch/x86_64/hot_program.h"
+#endif
+
 	/*
 	 * The checks of a graph entry: the block is this thread's, the slot lies below the top frame's and
 	 * has a mirror, the frame array has room, the return address is no stub's. Then the mirror has it.
@@ -140,49 +125,10 @@ gt_hot_start:
 	cmp T(GT_THREAD_LIMIT), %rdx
 	jae entry_limit
 	mov (%rcx), %rax
-#ifdef GT_KERNEL
-	cmp gt_hot_stubs(%rip), %rax
-	jae entry_maybe_stub_\name
-#else
-	lea -21(%rax), %edx
-	test $31, %dl
-	jz entry_maybe_stub_\name
-#endif
+	CHECK_STUB entry_maybe_stub_\name
 entry_goes_on_\name:
 	TO_MIRROR(%rcx)
 	mov %rax, (%rcx)
-	.endm
-
-	.macro MAYBE_STUB name
-#ifdef GT_KERNEL
-	/* The return address lies behind where stubs begin. */
-entry_maybe_stub_\name:
-	mov %rax, %rdx
-	sub gt_hot_stubs(%rip), %rdx
-	cmp gt_hot_stubs + 8(%rip), %rdx
-	jae entry_goes_on_\name
-	jmp entry_slow
-#else
-entry_maybe_stub_\name:
-	/* The return address ends like a stub's return point: look whether it is one. */
-	STACK_PUSH %rsi
-	mov REGION(GT_REGION_STATE), %rdx
-	mov GT_STATE_REGION_COUNT(%rdx), %esi
-	add $GT_STATE_REGIONS, %rdx
-1:	dec %esi
-	js 2f
-	sub (%rdx), %rax
-	cmp 8(%rdx), %rax
-	jb 3f
-	add (%rdx), %rax
-	add $16, %rdx
-	jmp 1b
-2:	STACK_POP %rsi
-	jmp entry_goes_on_\name
-	PUSHED 4
-3:	STACK_POP %rsi
-	jmp entry_slow
-#endif
 	.endm
 
 	/* in: rcx = reserved place; out: rax = low half of the clock. Leaves when the high half is new. */
@@ -197,14 +143,8 @@ entry_maybe_stub_\name:
  * stack: 0 stub + 5 | 8 real return address (its address is the slot)
  * out: CF = 0: traced, the mirror has the return address; CF = 1: not traced, nothing changed.
  */
-#ifdef GT_KERNEL
-#include "arch/x86_64/hot_kernel.S"
 	.p2align 5
-entry_general:
-#else
-	.p2align 5
-gt_hot_entry:
-#endif
+GENERAL_ENTRY:
 	ENTRY_RULES 0
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	jne entry_other
@@ -215,7 +155,7 @@ gt_hot_entry:
 	test %rcx, T(GT_THREAD_INSIDE)
 	jz entry_slow_hole
 	CLOCK entry_slow_hole			/* … read the clock … */
-	FUNCTION_WORD
+	FUNCTION_WORD 24
 	or %rax, %rdx
 	mov %rdx, (%rcx)			/* … store */
 	mov $GT_FRAME_BYTES, %ecx
@@ -226,62 +166,25 @@ gt_hot_entry:
 	lea 32(%rsp), %rdx
 	mov %rdx, NEW(GT_FRAME_SLOT, %rcx)
 	RESTORE
-#ifdef GT_KERNEL
-	LEAVE_TRACED
-#else
-	ret				/* CF = 0 since the addition to TOP */
-#endif
+	LEAVE_TRACED_NO_CARRY		/* CF = 0 since the addition to TOP */
 
 	/* Stopped, or another tracer. For lack of room alone an entry is counted. */
 entry_other:
-#ifdef GT_KERNEL
-	/* Stops were looked at by gt_hot_entry; one that came since is met by the next call. */
 	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
 	je entry_profile
-#else
-	cmpl $(GT_MODE_PROFILE << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	je entry_profile
-	cmpl $(GT_MODE_PROFILE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	je entry_profile_graph
-	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
-	jnz entry_stopped
-#endif
+	CHECK_STOPS
 	cmpb $GT_MODE_FUNCTION, T(GT_THREAD_STOP + 3)
 	je entry_function
 	cmpb $GT_MODE_THRESHOLD, T(GT_THREAD_STOP + 3)
 	je entry_threshold
 	cmpb $GT_MODE_NOP, T(GT_THREAD_STOP + 3)
-	je 1f
+	je entry_nop
 	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
 	je entry_below_notrace
 	SAVE
 	jmp entry_slow
 	PUSHED 0
-#ifdef GT_KERNEL
-1:	LEAVE_UNTRACED
-#else
-	/* A stop is one thread's: it may be the block that a new one has inherited. */
-entry_stopped:
-	CHECK_OWNER_OF_STOP(entry_not_mine)
-	testl $(GT_STOP_CAUSES & ~GT_STOP_FULL), T(GT_THREAD_STOP)
-	jnz 1f
-	cmpb $GT_MODE_NOTRACE, T(GT_THREAD_STOP + 3)
-	je 1f
-	STACK_PUSH %rax
-	mov T(GT_THREAD_LOST_FULL), %rax
-	test %rax, %rax				/* W */
-	jz 2f
-	incq (%rax)
-2:
-	STACK_POP %rax
-	stc
-	ret
-1:	stc
-	ret
-entry_not_mine:
-	SAVE
-	jmp entry_slow
-#endif
+	STOPPED_ENTRIES
 
 	/* Below a function of set_graph_notrace, if that is still what runs: a longjmp may have left it,
 	 * or another stack have taken over. */
@@ -307,7 +210,7 @@ entry_threshold:
 	CHECK_GRAPH_ENTRY threshold
 	READ_CLOCK
 	mov %edx, %ecx				/* the high half */
-	FUNCTION_WORD
+	FUNCTION_WORD 24
 	or %rax, %rdx
 	mov $GT_FRAME_BYTES, %eax
 	xadd %rax, T(GT_THREAD_TOP)		/* B */
@@ -335,7 +238,7 @@ entry_function:
 	mov 32(%rsp), %rax
 	mov %rax, 8(%rcx)
 	CLOCK entry_slow_hole
-	FUNCTION_WORD
+	FUNCTION_WORD 24
 	or %rdx, %rax
 	mov %rax, (%rcx)
 	RESTORE
@@ -354,20 +257,7 @@ gt_hot_entry_root:
 	mov $GT_ENTRY_ROOT, %eax
 	jmp entry_slow_kind
 	PUSHED 0
-1:
-#ifdef GT_KERNEL
-	jmp gt_hot_entry
-#else
-	/* a block that is not this thread's: outside or not is not known from it */
-	STACK_PUSH %rax
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	STACK_POP %rax
-	je gt_hot_entry
-	SAVE
-	mov $GT_ENTRY_ROOT, %eax
-	jmp entry_slow_kind
-#endif
+1:	ENTRY_INSIDE GT_ENTRY_ROOT
 
 /* A function whose return address must stay where it is. */
 	.p2align 4
@@ -375,25 +265,14 @@ gt_hot_entry_root:
 gt_hot_entry_only:
 	testl $GT_STOP_CAUSES, T(GT_THREAD_STOP)
 	jnz 1f
-2:	STUB_CALLED
+entry_only_slow:
+	STUB_CALLED
 	SAVE
-3:	mov $GT_ENTRY_ONLY, %eax
+entry_only_saved:
+	mov $GT_ENTRY_ONLY, %eax
 	jmp entry_slow_kind
 	PUSHED 0
-1:
-#ifdef GT_KERNEL
-	LEAVE_CALLED
-#else
-	CHECK_OWNER_OF_STOP(2b)
-	SAVE
-	mov 32(%rsp), %eax			/* perhaps a stub's return point, which has to go */
-	sub $21, %eax
-	test $31, %al
-	jz 3b
-	RESTORE
-	stc
-	ret
-#endif
+1:	STOPPED_ONLY
 
 /* A function with a trigger: whatever is stopped, the slow path looks what is to happen. */
 	.p2align 4
@@ -439,38 +318,7 @@ gt_hot_entry_silent:
 	mov $GT_ENTRY_SILENT, %eax
 	jmp entry_slow_kind
 
-#ifndef GT_KERNEL
-/* One that no filter names, among others that are in stack traces, and that needs its real return
- * address: nothing is to do unless a stub's return point is there. */
-	.p2align 4
-	PUSHED 0
-gt_hot_entry_nothing:
-	SAVE
-	mov 32(%rsp), %eax
-	sub $21, %eax
-	test $31, %al
-	mov $GT_ENTRY_NOTHING, %eax		/* leaves the flags */
-	jz entry_slow_kind
-	RESTORE
-	LEAVE_UNTRACED
-#endif
-
-#ifndef GT_KERNEL
-/* A function whose return a probe waits for, by what its entry is besides: routine GT_ENTRY_… stands so many
- * times GRAFTRACE_PROBED_BYTES further. The slow half keeps a frame of it, whatever is recorded. */
-	.p2align 4
-	PUSHED 0
-gt_hot_entry_probed:
-	.set probed_kind, GT_ENTRY_PROBED
-	.rept GT_ENTRY_TRIGGER + 1
-	.p2align 4
-	PUSHED 0
-	SAVE
-	mov $probed_kind, %eax
-	jmp entry_slow_kind
-	.set probed_kind, probed_kind + 1
-	.endr
-#endif
+	MORE_ENTRIES
 
 /*
  * gt_hot_exit: a stub jumps here after its function's body returned.
@@ -478,11 +326,7 @@ gt_hot_entry_probed:
  * All other registers are the function's results. Returns to the real caller, from the mirror.
  */
 	.p2align 5
-#ifdef GT_KERNEL
-exit_general:					/* from hot_kernel.S, which has put it there */
-#else
-gt_hot_exit:
-#endif
+GENERAL_EXIT:
 	EXIT_RULES 0
 	SAVE					/* 24(%rsp): the slot */
 	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
@@ -508,11 +352,7 @@ exit_pop:
 	mov T(GT_THREAD_TOP), %rdx
 	subq $GT_FRAME_BYTES, T(GT_THREAD_TOP)	/* B */
 	movq $GT_SLOT_UNSET, F(GT_FRAME_SLOT, %rdx)
-#ifdef GT_KERNEL
-	cmp T(GT_THREAD_GATE_TOP), %rdx
-	je exit_lower_gate
-exit_gate_is_lower:
-#endif
+	POPPED
 	lea 24(%rsp), %rdx
 	TO_MIRROR(%rdx)
 	mov (%rdx), %rax
@@ -527,15 +367,7 @@ exit_gate_is_lower:
 	MAYBE_STUB threshold
 	EXIT_RULES 3
 
-#ifdef GT_KERNEL
-	/* The newest unplain frame is gone (K). The comparison fails if the gate was closed meanwhile, by
-	 * another CPU (so it is locked), or set by an interrupt. */
-exit_lower_gate:
-	mov %rdx, %rax
-	lea -GT_FRAME_BYTES(%rdx), %rcx
-	lock cmpxchg %rcx, T(GT_THREAD_GATE_TOP)
-	jmp exit_gate_is_lower
-#endif
+	LOWER_GATE
 
 	/* Something is stopped. Lack of room and being outside are the entries' business. No mode: a block
 	 * that fork wiped, or that has to read its settings. Tracing off, or another tracer's mode: the frame
@@ -566,10 +398,7 @@ exit_stopped:
 	jnz exit_slow
 	orq $GT_RESUME_MISSED, T(GT_THREAD_RESUME)
 	movb $0, T(GT_THREAD_STOP + 3)
-#ifdef GT_KERNEL
-	movl $(GT_GATE_CLOSED >> 32), T(GT_THREAD_GATE + 4)
-	movq $-1, T(GT_THREAD_GATE_TOP)
-#endif
+	CLOSE_GATE
 	jmp exit_pop
 	/* rdx = frame, eax = its epoch. With a threshold only a long call is worth the slow path. */
 exit_flags:
@@ -617,20 +446,7 @@ exit_long:
 	mov F(GT_FRAME_HIGH, %rsi), %edx
 	mov %edx, 20(%rcx)
 	mov T(GT_THREAD_CONTEXT), %rdx		/* the depth: frame - frames, without the sentinel */
-#ifdef GT_KERNEL
-	sub GT_CONTEXT_FRAMES(%rdx), %rsi
-	shr $GT_FRAME_SHIFT, %rsi
-	dec %rsi
-#else
-	test %rdx, %rdx				/* W */
-	jz exit_long_high
-	cmpb $0, GT_CONTEXT_HIDES(%rdx)		/* frames are not what readers count */
-	jne exit_long_high
-	add T(GT_THREAD_SELF), %rsi
-	sub GT_CONTEXT_FRAMES(%rdx), %rsi
-	add $(GT_THREAD_SCRAP - GT_FRAME_BYTES), %rsi
-	shr $GT_FRAME_SHIFT, %rsi
-#endif
+	FRAME_DEPTH
 	mov %rsi, 24(%rcx)
 	mov 32(%rsp), %rdx
 	shl $32, %rdx
@@ -652,33 +468,11 @@ exit_slow_hole:
 entry_not_below:
 	cmp F(GT_FRAME_SLOT, %rdx), %rcx
 	jne entry_slow
-#ifdef GT_KERNEL
-	cmp T(GT_THREAD_GATE_TOP), %rdx		/* K */
-	ja 1f
-#endif
+	IF_PLAIN %rdx, 1f
 	mov F(GT_FRAME_EPOCH, %rdx), %eax
 	cmp T(GT_THREAD_EPOCH), %eax
 	jne entry_slow
-1:
-#ifdef GT_KERNEL
-	mov (%rcx), %rax
-	sub gt_hot_stubs(%rip), %rax
-	cmp gt_hot_stubs + 8(%rip), %rax
-	jae entry_slow
-	add gt_hot_stubs(%rip), %rax
-	mov (GT_STUB_WORD - GT_STUB_RETURN)(%rax), %rax		/* the stub's word */
-	xor F(GT_FRAME_WORD, %rdx), %rax
-	shr $33, %rax
-	jnz entry_slow
-#else
-	mov F(GT_FRAME_WORD, %rdx), %rax
-	shr $33, %rax
-	shl $5, %rax				/* its return point: bias + 16 + 32 * function */
-	add REGION(GT_REGION_BIAS), %rax
-	add $16, %rax
-	cmp (%rcx), %rax
-	jne entry_slow
-#endif
+1:	CHECK_TAIL_CALL
 	mov $16, %ecx
 	xadd %rcx, T(GT_THREAD_CUR)
 	lea 8(%rcx), %rax
@@ -693,13 +487,7 @@ entry_not_below:
 	or %rax, %rdx
 	bts $32, %rdx
 	mov %rdx, (%rcx)			/* the old one's return */
-	mov 32(%rsp), %rdx
-#ifdef GT_KERNEL
-	mov (GT_STUB_WORD - GT_STUB_RETURN)(%rdx), %rdx
-#else
-	sub REGION(GT_REGION_BIAS), %rdx
-	shl $28, %rdx
-#endif
+	FUNCTION_WORD 32
 	or %rax, %rdx
 	mov %rdx, 8(%rcx)			/* the new one's entry */
 	mov %rdx, F(GT_FRAME_WORD, %rsi)
@@ -740,168 +528,7 @@ gt_hot_hook:
 	jmp *REGION(GT_REGION_HOOK_SLOW)
 
 #ifndef GT_KERNEL
-/*
- * gt_hot_event: the target of a probe's stub, in the middle of a function. All registers and flags are
- * the function's.
- * stack: 0 stub + 10 | 8 what the function may use below its stack pointer
- */
-	PUSHED 0
-gt_hot_event:
-	jmp *REGION(GT_REGION_EVENT_SLOW)
-
-/*
- * gt_hot_place: the target of the first call of an event's straight line (attach/agent/event_line.c), in the middle of
- * a function. Takes a place for the record as core/record/event.c does, and stores its head and number.
- * stack: 0 line + 10 | 8 what the function may use below its stack pointer
- * out: rcx = the place; -8, -16, -24(%rsp), as they are here: rax, rcx, rdx; -32: flags. Where no place can be
- * taken it returns to the call in the probe's stub instead, with all registers and flags as they were.
- */
-	.p2align 5
-	PUSHED 0
-gt_hot_place:
-	mov %rax, -8(%rsp)
-	lahf
-	seto %al
-	mov %eax, -32(%rsp)
-	mov %rcx, -16(%rsp)
-	mov %rdx, -24(%rsp)
-	mov REGION(GT_REGION_STATE), %rdx
-	mov (%rsp), %rcx
-	mov GT_STATE_ARENA(%rdx), %rdx
-	mov GT_LINE_BYTES - GT_LINE_RETURN(%rcx), %rcx
-	cmpl $0, GT_ARENA_HAS_RULES(%rdx)
-	jne place_slow
-	test %ecx, %ecx
-	jz place_slow
-	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	jne place_nop
-	/* Not before a block with a mode is seen: a program that begins has no thread storage yet. */
-1:	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	jne place_slow
-	mov T(GT_THREAD_CUR), %rax
-	mov T(GT_THREAD_INSIDE), %rdx
-	lea -8(%rax, %rcx), %rcx		/* the last word */
-	test %rax, %rdx
-	jz place_slow
-	test %rcx, %rdx
-	jz place_slow
-	add $8, %rcx
-	cmpxchg %rcx, T(GT_THREAD_CUR)
-	jne place_slow
-	mov (%rsp), %rdx
-	mov %rax, %rcx
-	mov GT_LINE_HEAD - GT_LINE_RETURN(%rdx), %rax
-	mov GT_LINE_NUMBER - GT_LINE_RETURN(%rdx), %rdx
-	mov %rax, (%rcx)
-	mov %rdx, 16(%rcx)
-	ret
-	/* As in cursor_of(), core/record/event.c. */
-place_nop:
-	cmpl $(GT_MODE_NOP << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	jne place_slow
-	cmpb $0, T(GT_THREAD_TIGHT)
-	jne place_slow
-	cmpq $0, T(GT_THREAD_RESUME)
-	je 1b
-place_slow:
-	mov (%rsp), %rcx
-	mov GT_LINE_SLOW - GT_LINE_RETURN(%rcx), %rcx
-	mov -32(%rsp), %eax
-	mov %rcx, (%rsp)
-	add $0x7f, %al				/* 1: overflow */
-	sahf
-	mov -8(%rsp), %rax
-	mov -16(%rsp), %rcx
-	mov -24(%rsp), %rdx
-	ret
-
-/*
- * gt_hot_arguments: the target of a values stub's call, of a function whose arguments are numbers in
- * general registers, 1 to 6 of them: routines of 256 bytes each. All registers are the caller's, and stay;
- * what has to make room for them lies below the stack pointer, where no function has anything by now.
- * stack: 0 values stub + 5 | 8 stub + 5 | 16 slot
- * gt_hot_result: the same of a result in rax.
- * stack: 0 values stub + 5 | 8 function << 1 | 1, in the slot
- * A place is taken as in core/record/event.c; where it cannot be, gt_hot_event does it all.
- */
-#define VALUES_HEAD(type, count) ((GT_VALUES_WORD) + ((type) << 16) + 1 + (count))
-	.macro TAKE_VALUES type, count
-	cmpl $(GT_MODE_GRAPH << GT_STOP_MODE_SHIFT), T(GT_THREAD_STOP)
-	jne gt_hot_event
-	mov %rdx, -8(%rsp)
-	mov %rcx, -16(%rsp)
-	mov %rax, -24(%rsp)
-	mov %fs:0, %rax
-	cmp T(GT_THREAD_OWNER), %rax
-	jne values_slow
-	mov T(GT_THREAD_CUR), %rax
-	mov T(GT_THREAD_INSIDE), %rdx
-	lea 8 * (1 + \count)(%rax), %rcx		/* the last word */
-	test %rax, %rdx
-	jz values_slow
-	test %rcx, %rdx
-	jz values_slow
-	add $8, %rcx
-	cmpxchg %rcx, T(GT_THREAD_CUR)
-	jne values_slow
-	movabs $VALUES_HEAD(\type, \count), %rcx
-	mov %rcx, (%rax)
-	mov 8(%rsp), %rcx			/* the stub, or the slot's word */
-	.endm
-	.macro VALUES_TAKEN
-	mov %rcx, 8(%rax)			/* function, and no faults: the record is complete */
-	mov -24(%rsp), %rax
-	mov -16(%rsp), %rcx
-	mov -8(%rsp), %rdx
-	ret
-	.endm
-	.macro ARGUMENTS count
-	.p2align 8
-	TAKE_VALUES GT_EVENT_ARGUMENTS, \count
-	mov %rdi, 16(%rax)
-	.if \count > 1
-	mov %rsi, 24(%rax)
-	.endif
-	.if \count > 2
-	mov -8(%rsp), %rdx
-	mov %rdx, 32(%rax)
-	.endif
-	.if \count > 3
-	mov -16(%rsp), %rdx
-	mov %rdx, 40(%rax)
-	.endif
-	.if \count > 4
-	mov %r8, 48(%rax)
-	.endif
-	.if \count > 5
-	mov %r9, 56(%rax)
-	.endif
-	sub REGION(GT_REGION_BIAS), %rcx
-	shr $5, %rcx
-	VALUES_TAKEN
-	.endm
-
-	.p2align 8
-gt_hot_arguments:
-	ARGUMENTS 1
-	ARGUMENTS 2
-	ARGUMENTS 3
-	ARGUMENTS 4
-	ARGUMENTS 5
-	ARGUMENTS 6
-	.p2align 6
-gt_hot_result:
-	TAKE_VALUES GT_EVENT_RESULT, 1
-	mov -24(%rsp), %rdx
-	mov %rdx, 16(%rax)
-	shr %ecx
-	VALUES_TAKEN
-values_slow:
-	mov -24(%rsp), %rax
-	mov -16(%rsp), %rcx
-	mov -8(%rsp), %rdx
-	jmp gt_hot_event
+#include "arch/x86_64/hot_events.S"
 #endif
 
 #include "arch/x86_64/profile.S"
@@ -909,33 +536,6 @@ values_slow:
 	NO_RULES
 gt_hot_end:
 
-#ifdef GT_KERNEL
-	/* where stubs go (stub.c) */
-	.globl gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_entry_trigger, gt_hot_exit, gt_hot_end
-	.hidden gt_hot_entry, gt_hot_entry_root, gt_hot_entry_only, gt_hot_exit, gt_hot_end
-	.globl gt_hot_entry_notrace, gt_hot_entry_silent
-	.hidden gt_hot_entry_notrace, gt_hot_entry_silent
-#else
-	/* The hot text's part of the image's header (struct graftrace_agent_image). */
-	.section .image_header.hot, "a", @progbits
-	.macro OFFSET symbol
-	.long \symbol - gt_hot_start
-	.endm
-	OFFSET gt_hot_end		/* hot_bytes */
-	OFFSET gt_hot_entry
-	OFFSET gt_hot_entry_root
-	OFFSET gt_hot_entry_only
-	OFFSET gt_hot_exit
-	OFFSET gt_hot_hook
-	OFFSET gt_hot_entry_trigger
-	OFFSET gt_hot_entry_notrace
-	OFFSET gt_hot_entry_silent
-	OFFSET gt_hot_entry_nothing
-	OFFSET gt_hot_event
-	OFFSET gt_hot_arguments
-	OFFSET gt_hot_result
-	OFFSET gt_hot_entry_probed
-	OFFSET gt_hot_place
-#endif
+	HOT_NAMES
 
 	.section .note.GNU-stack, "", @progbits

@@ -39,7 +39,7 @@ entry_profile:
 	FRAME_WITH_FLAGS
 	mov %edx, NEW(GT_FRAME_HIGH, %rcx)
 	movl $GT_FRAME_PROFILE, NEW(GT_FRAME_EPOCH, %rcx)
-	FUNCTION_WORD
+	FUNCTION_WORD 24
 	or %rax, %rdx
 	mov %rdx, NEW(GT_FRAME_WORD, %rcx)
 	movq $0, NEW(GT_FRAME_CHILDREN, %rcx)
@@ -68,7 +68,7 @@ entry_profile_graph:
 	test %rcx, T(GT_THREAD_INSIDE)
 	jz entry_slow_hole
 	CLOCK entry_slow_hole
-	FUNCTION_WORD
+	FUNCTION_WORD 24
 	or %rax, %rdx
 	mov %rdx, (%rcx)
 	mov $GT_FRAME_BYTES, %ecx

@@ -13,7 +13,7 @@ gt_image_start:
 	AT(gt_null_block)
 	AT(gt_hot_start)
 
-	/* here come the hot text's own offsets: .image_header.hot, in hot.S */
+	/* here come the hot text's own offsets: .image_header.hot, in hot_program.h */
 
 	.section .image_header.tail, "a", @progbits
 	/* offset 92: agent.c checks it */
