@@ -24,6 +24,7 @@
 #include "cli/profile_table.h"
 #include "cli/progress.h"
 #include "cli/running.h"
+#include "cli/session_options.h"
 #include "cli/values.h"
 
 #define NAME		  "profile"
@@ -114,9 +115,10 @@ static const struct option options_known[] = {
 };
 
 struct arguments {
-	const char **filter, **notrace, **graph, **libs, **hists; /* NULL-terminated, malloc'ed */
-	const char *names;  /* --names; NULL: as the place wants it */
-	const char *output; /* NULL: stderr; stdout with pids */
+	struct gt_trace_settings settings;
+	const char **libs, **hists; /* NULL-terminated, malloc'ed */
+	const char *names;	    /* --names; NULL: as the place wants it */
+	const char *output;	    /* NULL: stderr; stdout with pids */
 	int32_t *pids;
 	size_t pid_count;
 	uint64_t for_ns;		    /* 0 = to the end */
@@ -180,14 +182,11 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 		add(arguments->hists, optarg);
 		break;
 	case 'l':
-		add(arguments->filter, optarg);
-		break;
+		return gt_settings_add(&arguments->settings, GT_LIST_FILTER, optarg, message);
 	case 'n':
-		add(arguments->notrace, optarg);
-		break;
+		return gt_settings_add(&arguments->settings, GT_LIST_NOTRACE, optarg, message);
 	case 'g':
-		add(arguments->graph, optarg);
-		break;
+		return gt_settings_add(&arguments->settings, GT_LIST_GRAPH, optarg, message);
 	case 'o':
 		arguments->output = optarg;
 		break;
@@ -238,14 +237,11 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	int option;
 
 	*arguments = (struct arguments){
-		.filter = calloc(words, sizeof(char *)),
-		.notrace = calloc(words, sizeof(char *)),
-		.graph = calloc(words, sizeof(char *)),
+		.settings = { .tracer = GRAFTRACE_TRACER_NOP, .on = true },
 		.libs = calloc(words, sizeof(char *)),
 		.hists = calloc(words, sizeof(char *)),
 	};
-	if (arguments->filter == NULL || arguments->notrace == NULL || arguments->graph == NULL ||
-	    arguments->libs == NULL || arguments->hists == NULL) {
+	if (arguments->libs == NULL || arguments->hists == NULL) {
 		gt_complain(NAME, "no memory");
 		return GT_EXIT_FAILED;
 	}
@@ -491,10 +487,7 @@ static int run(const struct arguments *arguments)
 		.pids = arguments->pids,
 		.pid_count = arguments->pid_count,
 		.children = arguments->children,
-		.tracer = GRAFTRACE_TRACER_NOP,
-		.filter = arguments->filter,
-		.notrace = arguments->notrace,
-		.graph = arguments->graph,
+		.settings = arguments->settings,
 		.mode = GRAFTRACE_MODE_RING,
 		.no_fork = arguments->no_fork,
 		.no_switches = true,
@@ -554,9 +547,7 @@ int gt_cmd_profile(int argc, char **argv)
 
 	if (code < 0)
 		code = run(&arguments);
-	free(arguments.filter);
-	free(arguments.notrace);
-	free(arguments.graph);
+	gt_trace_settings_fini(&arguments.settings);
 	free(arguments.libs);
 	free(arguments.hists);
 	free(arguments.pids);

@@ -146,7 +146,7 @@ static int create_file(struct recording *recording)
 		.compress = options->compress,
 		.level = options->level,
 		.clock = measure_clock(),
-		.tracer = options->choice.tracer,
+		.tracer = options->choice.settings.tracer,
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,
 		.argv = (const char *const *)options->argv,
 		.program = recording->program,

@@ -352,7 +352,9 @@ static int usage(const char *what)
 
 const char *gt_record_options_taken(const struct gt_record_options *options)
 {
-	for (const char *const *glob = options->choice.graph; *glob != NULL; glob++)
+	const char *const *glob = gt_session_choice_list(&options->choice, GT_LIST_GRAPH);
+
+	for (; *glob != NULL; glob++)
 		if (strchr(*glob, '/') != NULL && access(*glob, X_OK) == 0)
 			return *glob;
 	for (const char *const *word = options->choice.values; word != NULL && *word != NULL;
@@ -382,7 +384,8 @@ bool gt_record_is_of_switches(const char *word)
 
 bool gt_record_options_want_switches(const struct gt_record_options *options)
 {
-	return gt_event_words_match(options->choice.events, "sched", "sched_switch", "", false);
+	return gt_event_words_match(gt_session_choice_list(&options->choice, GT_LIST_EVENTS),
+				    "sched", "sched_switch", "", false);
 }
 
 int gt_record_options_parse(int argc, char **argv, struct gt_record_options *options)
@@ -419,9 +422,10 @@ int gt_record_options_parse(int argc, char **argv, struct gt_record_options *opt
 	}
 	if (share_events(options, &message) != 0)
 		return usage(message.text);
-	if ((options->choice.events[0] != NULL || options->choice.wanted_probes[0] != NULL) &&
+	if ((options->choice.settings.lists[GT_LIST_EVENTS] != NULL ||
+	     options->choice.wanted_probes[0] != NULL) &&
 	    !options->choice.names_functions)
-		options->choice.tracer = GRAFTRACE_TRACER_NOP;
+		options->choice.settings.tracer = GRAFTRACE_TRACER_NOP;
 	if (options->from != NULL &&
 	    (optind < argc || (options->pid_count > 0 && !options->kernel)))
 		return usage("--from records what a kernel serves: no program besides");

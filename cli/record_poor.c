@@ -210,10 +210,14 @@ static void report_libraries(const char *program, bool is_nameless)
 /* Was anything said of which functions are recorded? */
 static bool is_chosen(const struct gt_session_choice *choice)
 {
-	return choice->tracer == GRAFTRACE_TRACER_NOP || choice->filter[0] != NULL ||
-	       choice->notrace[0] != NULL || choice->graph[0] != NULL ||
-	       choice->graph_notrace[0] != NULL || choice->libraries || choice->libcalls ||
-	       choice->library_globs[0] != NULL || choice->threshold_ns || choice->max_graph_depth;
+	const struct gt_trace_settings *settings = &choice->settings;
+
+	return settings->tracer == GRAFTRACE_TRACER_NOP ||
+	       settings->lists[GT_LIST_FILTER] != NULL ||
+	       settings->lists[GT_LIST_NOTRACE] != NULL || settings->lists[GT_LIST_GRAPH] != NULL ||
+	       settings->lists[GT_LIST_GRAPH_NOTRACE] != NULL || choice->libraries ||
+	       choice->libcalls || choice->library_globs[0] != NULL || settings->threshold_ns ||
+	       settings->max_depth;
 }
 
 /* Has the program few functions, or few with a name? */

@@ -70,19 +70,21 @@ static bool add_patterns(struct survey *survey, const struct gt_session_choice *
 {
 	const struct {
 		const char *option;
-		const char *const *list;
+		enum gt_list which;
 	} lists[] = {
-		{ "--filter", choice->filter },
-		{ "--notrace", choice->notrace },
-		{ "--graph", choice->graph },
-		{ "--graph-notrace", choice->graph_notrace },
+		{ "--filter", GT_LIST_FILTER },
+		{ "--notrace", GT_LIST_NOTRACE },
+		{ "--graph", GT_LIST_GRAPH },
+		{ "--graph-notrace", GT_LIST_GRAPH_NOTRACE },
 	};
 	bool done = true;
 
-	for (size_t list = 0; list < sizeof(lists) / sizeof(lists[0]); list++)
-		for (size_t i = 0; done && lists[list].list[i] != NULL; i++)
-			done = add_pattern(survey, lists[list].option, lists[list].list[i],
-					   strlen(lists[list].list[i]));
+	for (size_t list = 0; list < sizeof(lists) / sizeof(lists[0]); list++) {
+		const char *const *word = gt_session_choice_list(choice, lists[list].which);
+
+		for (; done && *word != NULL; word++)
+			done = add_pattern(survey, lists[list].option, *word, strlen(*word));
+	}
 	for (size_t i = 0; done && choice->library_globs[i] != NULL; i++) {
 		done = add_pattern(survey, "--lib", choice->library_globs[i],
 				   strlen(choice->library_globs[i]));
@@ -275,7 +277,9 @@ static int look_at_event(void *data, const struct gt_event_format *event, bool e
 
 void gt_record_report_events(struct gt_session *session, const struct gt_record_options *options)
 {
-	for (const char *const *text = options->choice.events; *text != NULL; text++) {
+	const char *const *text = gt_session_choice_list(&options->choice, GT_LIST_EVENTS);
+
+	for (; *text != NULL; text++) {
 		struct event_word word = { .text = *text };
 
 		if (word.text[0] == '!' || gt_record_is_of_switches(word.text))
@@ -310,7 +314,7 @@ void gt_record_report_untraced(struct gt_session *session, const struct gt_recor
 			"same. 'graftrace functions %s' tells why\n",
 			options->subject, options->subject);
 	else if (done && survey.enabled == 0 && !any(&survey, is_elsewhere) &&
-		 options->choice.tracer != GRAFTRACE_TRACER_NOP)
+		 options->choice.settings.tracer != GRAFTRACE_TRACER_NOP)
 		fprintf(stderr,
 			"graftrace record: none of the %" PRIu64
 			" functions of '%s' is traced: look at --filter and --notrace\n",
@@ -390,12 +394,12 @@ static void report_empty(const struct gt_record_options *options)
 {
 	const struct gt_session_choice *choice = &options->choice;
 
-	if (choice->tracer == GRAFTRACE_TRACER_NOP)
+	if (choice->settings.tracer == GRAFTRACE_TRACER_NOP)
 		return;
-	if (choice->graph[0] != NULL)
+	if (choice->settings.lists[GT_LIST_GRAPH] != NULL)
 		fprintf(stderr, "graftrace record: no function of --graph was called meanwhile: a "
 				"call that had begun before is not seen\n");
-	else if (choice->threshold_ns != 0)
+	else if (choice->settings.threshold_ns != 0)
 		fprintf(stderr,
 			"graftrace record: no call took as long as --threshold meanwhile\n");
 	else
@@ -513,7 +517,7 @@ void gt_record_report_end(const struct gt_session_totals *totals,
 	char left[64] = "";
 	uint64_t lost = graftrace_lost_calls(totals->lost) + missed;
 
-	if (options->choice.tracer == GRAFTRACE_TRACER_NOP && totals->calls == 0 &&
+	if (options->choice.settings.tracer == GRAFTRACE_TRACER_NOP && totals->calls == 0 &&
 	    totals->words > 0)
 		snprintf(what, sizeof(what), "events alone");
 	else

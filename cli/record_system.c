@@ -81,7 +81,7 @@ int gt_record_system(const struct gt_record_options *options, const struct gt_cl
 		.compress = options->compress,
 		.level = options->level,
 		.clock = *clock,
-		.tracer = options->choice.tracer,
+		.tracer = options->choice.settings.tracer,
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,
 	};
 	struct gt_kernel_tracer *tracer = NULL;

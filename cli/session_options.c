@@ -20,6 +20,7 @@
 #include "core/trace/event_trigger.h"
 #include "core/trace/hist.h"
 #include "core/trace/synthetic.h"
+#include "port/host/memory.h"
 #include "serve/live/live.h"
 
 /* The file that an option writes to, and what it writes: its value, or a fixed text. */
@@ -53,18 +54,13 @@ static struct gt_session_choice *choice_of(struct gt_control_target *target)
 	return target->data;
 }
 
-static const char ***list_of(struct gt_session_choice *choice, enum gt_control_list which)
+const char *const *gt_session_choice_list(const struct gt_session_choice *choice,
+					  enum gt_list which)
 {
-	switch (which) {
-	case GT_CONTROL_FILTER:
-		return &choice->filter;
-	case GT_CONTROL_NOTRACE:
-		return &choice->notrace;
-	case GT_CONTROL_GRAPH:
-		return &choice->graph;
-	default:
-		return &choice->graph_notrace;
-	}
+	static const char *const none[] = { NULL };
+	const char *const *words = gt_word_list_words(choice->settings.lists[which]);
+
+	return words != NULL ? words : none;
 }
 
 static int append(const char ***list, const char *word, size_t bytes)
@@ -89,13 +85,13 @@ static int get(struct gt_control_target *target, enum gt_control_value which, ui
 
 	switch (which) {
 	case GT_CONTROL_TRACER:
-		*value = choice->tracer;
+		*value = choice->settings.tracer;
 		return 0;
 	case GT_CONTROL_MAX_DEPTH:
-		*value = choice->max_graph_depth;
+		*value = choice->settings.max_depth;
 		return 0;
 	case GT_CONTROL_THRESHOLD_NS:
-		*value = choice->threshold_ns;
+		*value = choice->settings.threshold_ns;
 		return 0;
 	case GT_CONTROL_BUFFER_BYTES:
 	case GT_CONTROL_TOTAL_BYTES:
@@ -118,13 +114,13 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 
 	switch (which) {
 	case GT_CONTROL_TRACER:
-		choice->tracer = (enum graftrace_tracer)value;
+		choice->settings.tracer = (enum graftrace_tracer)value;
 		return 0;
 	case GT_CONTROL_MAX_DEPTH:
-		choice->max_graph_depth = (uint32_t)value;
+		choice->settings.max_depth = (uint32_t)value;
 		return 0;
 	case GT_CONTROL_THRESHOLD_NS:
-		choice->threshold_ns = value;
+		choice->settings.threshold_ns = value;
 		return 0;
 	case GT_CONTROL_BUFFER_BYTES:
 		choice->buffer_bytes = value;
@@ -141,8 +137,23 @@ static int set(struct gt_control_target *target, enum gt_control_value which, ui
 	}
 }
 
+int gt_settings_add(struct gt_trace_settings *settings, enum gt_list which, const char *word,
+		    struct gt_message *message)
+{
+	const char *const words[] = { word, NULL };
+	int error = gt_trace_settings_append(settings, which, &gt_host_memory, words);
+
+	return error == 0 ? 0 : no_memory(message);
+}
+
+/* Has an event recorded: a word of gt_event_words_match(). */
+static int add_event(struct gt_session_choice *choice, const char *word, struct gt_message *message)
+{
+	return gt_settings_add(&choice->settings, GT_LIST_EVENTS, word, message);
+}
+
 struct edit {
-	const char ***list;
+	enum gt_list which;
 };
 
 static int edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
@@ -150,10 +161,11 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 {
 	struct edit *edit = malloc(sizeof(*edit));
 
+	(void)target;
 	(void)empty; /* options only add to a list */
 	if (edit == NULL)
 		return no_memory(message);
-	edit->list = list_of(choice_of(target), which);
+	edit->which = gt_control_setting(which);
 	*edit_out = edit;
 	return 0;
 }
@@ -161,9 +173,10 @@ static int edit_open(struct gt_control_target *target, enum gt_control_list whic
 static int edit_add(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
 		    const char *module, size_t module_bytes, bool plain, struct gt_message *message)
 {
-	struct edit *edit = data;
+	const struct edit *edit = data;
+	char *word;
+	int error;
 
-	(void)target;
 	(void)module_bytes;
 	(void)plain; /* it is about lines of a list, which is empty yet */
 	if (module != NULL)
@@ -171,27 +184,54 @@ static int edit_add(struct gt_control_target *target, void *data, const char *gl
 			message, GT_EINVAL,
 			"what the objects are is not known before the program runs: --lib and "
 			"--libs name libraries");
-	return append(edit->list, glob, bytes) == 0 ? 0 : no_memory(message);
+	word = strndup(glob, bytes);
+	if (word == NULL)
+		return no_memory(message);
+	error = gt_settings_add(&choice_of(target)->settings, edit->which, word, message);
+	free(word);
+	return error;
+}
+
+/* The place of a word in a list; its end: it is not there. */
+static size_t find_word(const char *const *words, const char *word, size_t bytes)
+{
+	size_t at = 0;
+
+	while (words[at] != NULL &&
+	       (strlen(words[at]) != bytes || memcmp(words[at], word, bytes) != 0))
+		at++;
+	return at;
 }
 
 static int edit_remove(struct gt_control_target *target, void *data, const char *glob, size_t bytes,
 		       const char *module, size_t module_bytes, struct gt_message *message)
 {
 	const struct edit *edit = data;
-	const char **list = *edit->list;
+	struct gt_session_choice *choice = choice_of(target);
+	const char *const *words = gt_session_choice_list(choice, edit->which);
+	const size_t at = find_word(words, glob, bytes);
+	struct gt_trace_settings shorter = { .lists = { NULL } };
+	const char **before;
+	int error = GT_ENOMEM;
 
-	(void)target;
 	(void)module_bytes;
-	for (size_t i = 0; module == NULL && list != NULL && list[i] != NULL; i++) {
-		if (strlen(list[i]) != bytes || memcmp(list[i], glob, bytes) != 0)
-			continue;
-		free((char *)list[i]);
-		for (; list[i] != NULL; i++)
-			list[i] = list[i + 1];
-		return 0;
+	if (module != NULL || words[at] == NULL)
+		return gt_fail(message, GT_EINVAL, "'%.*s' was not named before",
+			       bytes < 80 ? (int)bytes : 80, glob);
+	before = calloc(at + 1, sizeof(*before));
+	if (before != NULL) {
+		memcpy(before, words, at * sizeof(*before));
+		error = gt_trace_settings_append(&shorter, edit->which, &gt_host_memory, before);
 	}
-	return gt_fail(message, GT_EINVAL, "'%.*s' was not named before",
-		       bytes < 80 ? (int)bytes : 80, glob);
+	if (error == 0)
+		error = gt_trace_settings_append(&shorter, edit->which, &gt_host_memory,
+						 words + at + 1);
+	if (error == 0)
+		gt_trace_settings_set_list(&choice->settings, edit->which,
+					   shorter.lists[edit->which]);
+	gt_trace_settings_fini(&shorter);
+	free(before);
+	return error == 0 ? 0 : no_memory(message);
 }
 
 static int edit_close(struct gt_control_target *target, void *edit, struct gt_message *message)
@@ -241,23 +281,16 @@ static const struct gt_control_ops operations = {
 int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_tracer tracer)
 {
 	*choice = (struct gt_session_choice){
-		.tracer = tracer,
+		.settings = { .tracer = tracer, .on = true },
 		.buffer_bytes = 64 << 20,
-		.filter = calloc(1, sizeof(char *)),
-		.notrace = calloc(1, sizeof(char *)),
-		.graph = calloc(1, sizeof(char *)),
-		.graph_notrace = calloc(1, sizeof(char *)),
 		.library_globs = calloc(1, sizeof(char *)),
-		.events = calloc(1, sizeof(char *)),
 		.event_filters = calloc(1, sizeof(char *)),
 		.wanted_probes = calloc(1, sizeof(char *)),
 		.probes = calloc(1, sizeof(char *)),
 		.synthetics = calloc(1, sizeof(char *)),
 		.values = calloc(1, sizeof(char *)),
 	};
-	return choice->filter != NULL && choice->notrace != NULL && choice->graph != NULL &&
-			       choice->graph_notrace != NULL && choice->library_globs != NULL &&
-			       choice->events != NULL && choice->event_filters != NULL &&
+	return choice->library_globs != NULL && choice->event_filters != NULL &&
 			       choice->wanted_probes != NULL && choice->probes != NULL &&
 			       choice->synthetics != NULL && choice->values != NULL
 		       ? 0
@@ -317,14 +350,20 @@ static int translate(int option, const char *value, char *text, size_t room, boo
 	return error;
 }
 
+/* The last event named; NULL: none was. */
+static const char *last_event(const struct gt_session_choice *choice)
+{
+	const struct gt_word_list *events = choice->settings.lists[GT_LIST_EVENTS];
+
+	return events != NULL ? events->words[events->count - 1] : NULL;
+}
+
 /* Takes --filter after an event: the filter of the last event named. */
 static int take_event_filter(struct gt_session_choice *choice, const char *value,
 			     struct gt_message *message)
 {
-	const char *word = NULL;
+	const char *word = last_event(choice);
 
-	for (const char **event = choice->events; *event != NULL; event++)
-		word = *event;
 	if (word[0] == '!')
 		return gt_fail(message, GT_EINVAL,
 			       "an event that is left out has no filter: '%.80s'", word);
@@ -355,10 +394,8 @@ static int take_trigger(struct gt_session_choice *choice, const char *value,
 {
 	struct gt_session_event_trigger *grown, *made;
 	struct gt_event_trigger_text parsed;
-	const char *word = NULL;
+	const char *word = last_event(choice);
 
-	for (const char **event = choice->events; *event != NULL; event++)
-		word = *event;
 	if (word == NULL || strchr(word, ':') == NULL || strpbrk(word, "!*?[") != NULL)
 		return gt_fail(message, GT_EINVAL,
 			       "--trigger stands behind -e SYSTEM:NAME, of one event");
@@ -422,10 +459,9 @@ static int take_synthetic(struct gt_session_choice *choice, const char *line,
 		return gt_fail(message, GT_EINVAL, "--synthetic '%s': %s, at '%.40s'", line,
 			       wrong.text, wrong.at <= strlen(line) ? line + wrong.at : "");
 	snprintf(word, sizeof(word), "%s:%s", GT_EVENT_SYNTHETIC, made.format.name);
-	return append(&choice->synthetics, line, strlen(line)) == 0 &&
-			       append(&choice->events, word, strlen(word)) == 0
-		       ? 0
-		       : no_memory(message);
+	if (append(&choice->synthetics, line, strlen(line)) != 0)
+		return no_memory(message);
+	return add_event(choice, word, message);
 }
 
 int gt_session_choice_take(struct gt_session_choice *choice, int option, const char *value,
@@ -438,7 +474,7 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 
 	if (option == GT_CHOICE_TRIGGER)
 		return take_trigger(choice, value, message);
-	if (option == GT_CHOICE_FILTER && choice->events[0] != NULL)
+	if (option == GT_CHOICE_FILTER && last_event(choice) != NULL)
 		return take_event_filter(choice, value, message);
 	if (option == GT_CHOICE_FILTER)
 		option = 'l';
@@ -455,7 +491,7 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 		if (direct && option == 'b')
 			choice->buffer_bytes = number;
 		else if (direct)
-			choice->threshold_ns = number;
+			choice->settings.threshold_ns = number;
 		else
 			error = write_row(choice, &rows[i],
 					  rows[i].text != NULL ? rows[i].text
@@ -478,7 +514,7 @@ int gt_session_choice_take(struct gt_session_choice *choice, int option, const c
 			       ? 0
 			       : no_memory(message);
 	case 'e':
-		return append(&choice->events, value, strlen(value)) == 0 ? 0 : no_memory(message);
+		return add_event(choice, value, message);
 	case GT_CHOICE_PROBE:
 		return append(&choice->wanted_probes, value, strlen(value)) == 0
 			       ? 0
@@ -521,10 +557,9 @@ static int take_probe(void *data, const char *line, const char *event)
 {
 	const struct probe_work *work = data;
 
-	if (append(&work->choice->probes, line, strlen(line)) != 0 ||
-	    append(&work->choice->events, event, strlen(event)) != 0)
+	if (append(&work->choice->probes, line, strlen(line)) != 0)
 		return no_memory(work->message);
-	return 0;
+	return add_event(work->choice, event, work->message);
 }
 
 int gt_session_choice_probes(struct gt_session_choice *choice, const char *program,
@@ -575,21 +610,14 @@ bool gt_session_choice_has_hists(const struct gt_session_choice *choice)
 void gt_session_choice_session(const struct gt_session_choice *choice,
 			       struct gt_session_options *session)
 {
-	session->tracer = choice->tracer;
-	session->events = choice->events;
+	session->settings = choice->settings;
 	session->event_filters = choice->event_filters;
 	session->probes = choice->probes;
 	session->synthetics = choice->synthetics;
 	session->event_triggers = choice->event_triggers;
 	session->event_trigger_count = choice->event_trigger_count;
 	session->values = choice->values;
-	session->filter = choice->filter;
-	session->notrace = choice->notrace;
-	session->graph = choice->graph;
-	session->graph_notrace = choice->graph_notrace;
 	session->library_globs = choice->library_globs;
-	session->max_graph_depth = choice->max_graph_depth;
-	session->threshold_ns = choice->threshold_ns;
 	session->buffer_bytes = choice->buffer_bytes;
 	session->no_fork = choice->no_fork;
 	session->libraries = choice->libraries;
@@ -602,16 +630,9 @@ void gt_session_choice_session(const struct gt_session_choice *choice,
 
 void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_live_options *live)
 {
-	live->tracer = choice->tracer;
-	live->filter = choice->filter;
-	live->notrace = choice->notrace;
-	live->graph = choice->graph;
-	live->graph_notrace = choice->graph_notrace;
-	live->events = choice->events;
+	live->settings = choice->settings;
 	live->event_filters = choice->event_filters;
 	live->values = choice->values;
-	live->max_graph_depth = choice->max_graph_depth;
-	live->threshold_ns = choice->threshold_ns;
 	live->buffer_bytes = choice->buffer_bytes;
 	live->no_fork = choice->no_fork;
 }
@@ -625,12 +646,8 @@ static void free_list(const char **list)
 
 void gt_session_choice_fini(struct gt_session_choice *choice)
 {
-	free_list(choice->filter);
-	free_list(choice->notrace);
-	free_list(choice->graph);
-	free_list(choice->graph_notrace);
+	gt_trace_settings_fini(&choice->settings);
 	free_list(choice->library_globs);
-	free_list(choice->events);
 	free_list(choice->event_filters);
 	free_list(choice->wanted_probes);
 	free_list(choice->probes);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <graftrace/error.h>
 #include <graftrace/record.h>
+#include "core/trace/settings.h"
 
 struct gt_session;
 struct gt_session_event_trigger;
@@ -21,13 +22,8 @@ struct gt_live_options;
 
 /* Strings and arrays are malloc'ed; the arrays are NULL-terminated. */
 struct gt_session_choice {
-	enum graftrace_tracer tracer;
-	const char **filter;
-	const char **notrace;
-	const char **graph;
-	const char **graph_notrace;
+	struct gt_trace_settings settings;
 	const char **library_globs;
-	const char **events;
 	const char **event_filters; /* in turns a word of events and its filter */
 	const char **wanted_probes; /* as given: gt_session_choice_probes() makes … */
 	const char **synthetics;    /* --synthetic: lines of synthetic_events */
@@ -36,8 +32,6 @@ struct gt_session_choice {
 	struct gt_session_event_trigger *event_triggers;
 	size_t event_trigger_count;
 	bool names_functions; /* a tracer, or functions, were named: else events are alone */
-	uint32_t max_graph_depth;
-	uint64_t threshold_ns;
 	uint64_t buffer_bytes;
 	bool overwrite;
 	bool no_fork;
@@ -100,6 +94,12 @@ enum {
 		"breakpoints", no_argument, NULL, GT_CHOICE_BREAKPOINTS        \
 	}
 
+/* Adds a copy of a word to one of the lists. GT_ENOMEM with the message. */
+int gt_settings_add(struct gt_trace_settings *settings, enum gt_list which, const char *word,
+		    struct gt_message *message);
+/* The words of one of the lists, NULL-terminated; never NULL. Valid until the list changes. */
+const char *const *gt_session_choice_list(const struct gt_session_choice *choice,
+					  enum gt_list which);
 /* The default but for the tracer: 64 MB, everything. GT_ENOMEM. */
 int gt_session_choice_init(struct gt_session_choice *choice, enum graftrace_tracer tracer);
 /* One of GT_CHOICE_OPTIONS; value: optarg. GT_EINVAL with the message; GT_ENOENT: it is none of
@@ -113,10 +113,10 @@ int gt_session_choice_probes(struct gt_session_choice *choice, const char *progr
 /* Complains of the probes' places that cannot be patched; `name`: the command's. */
 void gt_session_choice_report(const struct gt_session_choice *choice, struct gt_session *session,
 			      const char *name);
-/* What of it the session is started with, and its control files are told. The choice must stay. */
 /* Whether one of its triggers is a histogram. */
 bool gt_session_choice_has_hists(const struct gt_session_choice *choice);
-
+/* What of it the session is started with, and its control files are told: the lists and strings are the
+ * choice's, which must stay. */
 void gt_session_choice_session(const struct gt_session_choice *choice,
 			       struct gt_session_options *session);
 void gt_session_choice_live(const struct gt_session_choice *choice, struct gt_live_options *live);

@@ -20,6 +20,7 @@
 #include "cli/looking.h"
 #include "cli/record_report.h"
 #include "cli/running.h"
+#include "cli/session_options.h"
 #include "cli/top_screen.h"
 #include "cli/values.h"
 #include "core/trace/message.h"
@@ -79,7 +80,8 @@ struct arguments {
 	char **argv; /* NULL: no program is started */
 	int32_t *pids;
 	size_t pid_count;
-	struct globs filter, notrace, libs;
+	struct gt_trace_settings settings;
+	struct globs libs;
 	bool libraries;
 	uint64_t interval_ns, buffer_bytes;
 	const char *output;
@@ -102,9 +104,9 @@ static int take(int option, struct arguments *arguments, struct gt_message *mess
 	case 'd':
 		return gt_value_time(optarg, 1000000000, &arguments->interval_ns, message);
 	case 'l':
-		return add(&arguments->filter, optarg, message);
+		return gt_settings_add(&arguments->settings, GT_LIST_FILTER, optarg, message);
 	case 'n':
-		return add(&arguments->notrace, optarg, message);
+		return gt_settings_add(&arguments->settings, GT_LIST_NOTRACE, optarg, message);
 	case OPTION_LIB:
 		return add(&arguments->libs, optarg, message);
 	case OPTION_LIBS:
@@ -322,9 +324,9 @@ static void title_of(const struct arguments *arguments, char *title, size_t byte
 /* Is a program started that would show little without the calls of its libraries, and no functions were chosen? */
 static bool wants_libcalls(const struct arguments *arguments, const char *program)
 {
-	return program != NULL && !arguments->filter.count && !arguments->notrace.count &&
-	       !arguments->libs.count && !arguments->libraries &&
-	       gt_record_judge(program) != GT_POOR_NOT;
+	return program != NULL && arguments->settings.lists[GT_LIST_FILTER] == NULL &&
+	       arguments->settings.lists[GT_LIST_NOTRACE] == NULL && !arguments->libs.count &&
+	       !arguments->libraries && gt_record_judge(program) != GT_POOR_NOT;
 }
 
 /* program: its file; NULL: none is started. */
@@ -335,9 +337,7 @@ static int show_live(const struct arguments *arguments, const char *program)
 		.argv = arguments->argv,
 		.pids = arguments->pids,
 		.pid_count = arguments->pid_count,
-		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
-		.filter = arguments->filter.count ? arguments->filter.list : NULL,
-		.notrace = arguments->notrace.count ? arguments->notrace.list : NULL,
+		.settings = arguments->settings,
 		.mode = GRAFTRACE_MODE_OVERWRITE,
 		.buffer_bytes = arguments->buffer_bytes,
 		.libraries = arguments->libraries,
@@ -392,6 +392,10 @@ int gt_cmd_top(int argc, char **argv)
 		gt_complain(NAME, "out of memory");
 		return GT_EXIT_FAILED;
 	}
+	arguments->settings = (struct gt_trace_settings){
+		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.on = true,
+	};
 	arguments->interval_ns = 1000000000;
 	arguments->buffer_bytes = BUFFER_BYTES;
 	result = parse(argc, argv, arguments);
@@ -405,6 +409,7 @@ int gt_cmd_top(int argc, char **argv)
 	    (arguments->argv != NULL || arguments->pid_count))
 		result = show_live(arguments, program);
 	free(program);
+	gt_trace_settings_fini(&arguments->settings);
 	free(arguments->pids);
 	free(arguments);
 	return result;

@@ -106,18 +106,17 @@ static void publish(struct gt_session *session, const struct gt_session_options 
 {
 	struct graftrace_arena *memory = gt_session_settings(session);
 
-	memory->tracing_on = !options->start_off;
-	memory->tracer = options->tracer;
+	memory->tracing_on = options->settings.on;
+	memory->tracer = options->settings.tracer;
 	memory->mode = options->mode;
 	memory->wait_ms = options->mode == GRAFTRACE_MODE_DRAIN ? options->wait_ms : 0;
 	memory->fork_policy = options->no_fork	    ? GRAFTRACE_FORK_CLEAN
 			      : options->watch_ends ? GRAFTRACE_FORK_KNOWN
 						    : GRAFTRACE_FORK_FOLLOW;
-	memory->graph_only = options->tracer != GRAFTRACE_TRACER_FUNCTION &&
-			     options->graph != NULL && options->graph[0] != NULL;
+	memory->graph_only = gt_trace_settings_has_roots(&options->settings);
 	memory->profile = options->profile;
 	memory->children_follow = 0; /* options/function-fork, as on Linux */
-	memory->max_depth = options->max_graph_depth;
+	memory->max_depth = options->settings.max_depth;
 	memory->signals = options->stop_signals;
 }
 
@@ -215,7 +214,7 @@ static void init(struct gt_session *session, const struct gt_session_options *op
 	session->is_polling = true;
 	session->tracees.no_fork = options->no_fork;
 	session->switches.never = options->no_switches;
-	session->wanted.threshold_ns = options->threshold_ns;
+	session->wanted.threshold_ns = options->settings.threshold_ns;
 	session->selection.libraries = options->libraries;
 	session->selection.unprepared = options->unprepared;
 	session->selection.libcalls = options->libcalls;
@@ -294,9 +293,9 @@ static int begin_recording(struct gt_session *session, const struct gt_session_o
 	live->parent = parent_of;
 	live->parent_data = session;
 	live->off_cpu = &session->switches.watch;
-	live->target.tracer = options->tracer;
-	error = gt_session_check_profile(session, options->profile, options->tracer,
-					 options->threshold_ns, message);
+	live->target.tracer = options->settings.tracer;
+	error = gt_session_check_profile(session, options->profile, options->settings.tracer,
+					 options->settings.threshold_ns, message);
 	if (error)
 		return error;
 	publish(session, options);

@@ -31,13 +31,10 @@ struct gt_session_options {
 	const pid_t *pids; /* running processes to attach to */
 	size_t pid_count;
 	bool children; /* with pids: also their running children, and the children of those */
-	enum graftrace_tracer tracer;
-	const char *const *filter;  /* -l: only these; none = all of the program's own */
-	const char *const *notrace; /* -n */
-	const char *const *graph;   /* -g: only below these */
-	uint32_t max_graph_depth;   /* 0 = no limit */
-	uint64_t threshold_ns;	    /* 0 = none */
-	uint64_t buffer_bytes;	    /* of the sub-buffers in all; 0 = 64 MB */
+	/* What the top asks for at first. Takes references to its lists; no filter: all functions of the
+	 * program's own. */
+	struct gt_trace_settings settings;
+	uint64_t buffer_bytes; /* of the sub-buffers in all; 0 = 64 MB */
 	enum graftrace_arena_mode mode;
 	uint32_t wait_ms;    /* drain mode: how long a writer may wait for room */
 	bool forget_writers; /* forget writers that have ended and of which nothing is left; without
@@ -49,9 +46,8 @@ struct gt_session_options {
 	/* Also the unprepared functions of objects in which a compiler has prepared some. Objects
 	 * without any prepared function are traced in any case. */
 	bool unprepared;
-	bool start_off; /* tracing_on = 0 at the start */
-	bool profile;	/* the function profiler is on from the start */
-	bool libcalls;	/* also calls across the linkage table, as "puts@plt" */
+	bool profile;  /* the function profiler is on from the start */
+	bool libcalls; /* also calls across the linkage table, as "puts@plt" */
 	/* Functions too short for a jump get a breakpoint (attach/agent/traps.h), in processes in
 	 * which that does no harm. */
 	bool breakpoints;
@@ -65,8 +61,6 @@ struct gt_session_options {
 	/* Bit n - 1: each handler of signal n gets a trigger of action STOP when the program
 	 * installs it. */
 	uint64_t stop_signals;
-	const char *const *graph_notrace; /* -N: not these, nor what they call */
-	const char *const *events;	  /* -e: words of gt_event_words_match() */
 	/* In turns a word and its filter: see gt_session_set_event_filter(). GT_EINVAL: an event that
 	 * is there does not have its fields. */
 	const char *const *event_filters;

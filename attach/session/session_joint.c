@@ -6,7 +6,6 @@
  */
 #include "attach/session/session.h"
 #include "attach/session/session_private.h"
-#include "port/host/memory.h"
 
 bool gt_session_asker_traces(const struct gt_session_asker *asker)
 {
@@ -193,20 +192,12 @@ void gt_session_join_selection(struct gt_session *session, uint32_t who)
 int gt_session_ask_first(struct gt_session *session, const struct gt_session_options *options,
 			 struct gt_message *message)
 {
-	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
-					       options->graph_notrace, options->events };
 	struct gt_session_asker *top = gt_session_asker_of(session, 0);
 
-	top->settings = (struct gt_trace_settings){ .on = !options->start_off,
-						    .tracer = options->tracer,
-						    .max_depth = options->max_graph_depth,
-						    .threshold_ns = options->threshold_ns };
-	top->asked.off = options->tracer == GRAFTRACE_TRACER_NOP && !options->profile;
-	top->asked.flat = options->tracer == GRAFTRACE_TRACER_FUNCTION;
+	top->settings = gt_trace_settings_copy(&options->settings);
+	top->asked.off = top->settings.tracer == GRAFTRACE_TRACER_NOP && !options->profile;
+	top->asked.flat = top->settings.tracer == GRAFTRACE_TRACER_FUNCTION;
 	gt_session_join_selection(session, 0);
-	for (int i = 0; i < GT_LISTS; i++)
-		if (gt_word_list_create(&gt_host_memory, lists[i], &top->settings.lists[i]))
-			return gt_fail(message, GT_ENOMEM, "no memory for the filters");
 	session->selection.graph_notrace = gt_session_notrace(session);
 	return gt_session_join_events(session, message);
 }

@@ -51,6 +51,7 @@
 #include "core/trace/durations.h"
 #include "core/trace/event_filter.h"
 #include "core/trace/probe.h"
+#include "core/trace/settings.h"
 #include "core/trace/target.h"
 #include "core/text/options.h"
 
@@ -111,6 +112,15 @@ enum gt_control_list {
 	GT_CONTROL_TOUCHED, /* traced at any time; read-only */
 	GT_CONTROL_LISTS,
 };
+
+_Static_assert(GT_CONTROL_GRAPH_NOTRACE - GT_CONTROL_FILTER == GT_LIST_GRAPH_NOTRACE,
+	       "the lists that can be written are in the order of the settings'");
+
+/* The list of the settings that a list from GT_CONTROL_FILTER to GT_CONTROL_GRAPH_NOTRACE is. */
+static inline enum gt_list gt_control_setting(enum gt_control_list which)
+{
+	return (enum gt_list)(which - GT_CONTROL_FILTER);
+}
 
 /* Lists of threads. */
 enum gt_control_threads {

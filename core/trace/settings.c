@@ -255,6 +255,19 @@ void gt_trace_settings_set_list(struct gt_trace_settings *settings, enum gt_list
 	settings->lists[which] = list;
 }
 
+int gt_trace_settings_append(struct gt_trace_settings *settings, enum gt_list which,
+			     const struct gt_memory *memory, const char *const *words)
+{
+	struct gt_word_list *list;
+	int error = gt_word_list_append(memory, settings->lists[which], words, &list);
+
+	if (error == 0) {
+		gt_trace_settings_set_list(settings, which, list);
+		gt_word_list_release(list);
+	}
+	return error;
+}
+
 bool gt_trace_settings_has_roots(const struct gt_trace_settings *settings)
 {
 	return settings->tracer != GRAFTRACE_TRACER_FUNCTION &&

@@ -89,6 +89,11 @@ void gt_trace_settings_fini(struct gt_trace_settings *settings);
 void gt_trace_settings_set_list(struct gt_trace_settings *settings, enum gt_list which,
 				struct gt_word_list *list);
 
+/* Appends copies of the words of a NULL-terminated array (NULL: none) to a list. GT_ENOMEM, and the list is
+ * the old one. */
+int gt_trace_settings_append(struct gt_trace_settings *settings, enum gt_list which,
+			     const struct gt_memory *memory, const char *const *words);
+
 /* Whether only some functions and what they call are recorded (set_graph_function). Never of the tracer
  * function. */
 bool gt_trace_settings_has_roots(const struct gt_trace_settings *settings);

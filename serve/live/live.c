@@ -129,8 +129,6 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	if (options->size < sizeof(*options))
 		return gt_fail(message, GT_EINVAL,
 			       "the options of the control files are too short");
-	const char *const *lists[GT_LISTS] = { options->filter, options->notrace, options->graph,
-					       options->graph_notrace, options->events };
 	live = make(session, gt_session_target(session), &operations,
 		    options->program != NULL ? options->program : "");
 	if (live == NULL)
@@ -144,16 +142,9 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 	live->dump = options->dump;
 	live->dump_data = options->dump_data;
 	live->buffer_bytes = options->buffer_bytes;
-	live->view.tracer = live->settings.tracer = options->tracer;
-	live->settings.max_depth = options->max_graph_depth;
-	live->settings.threshold_ns = options->threshold_ns;
+	live->view.tracer = options->settings.tracer;
+	live->settings = gt_trace_settings_copy(&options->settings);
 	gt_live_instances_init(live);
-	for (int i = 0; i < GT_LISTS; i++) {
-		if (gt_word_list_create(&gt_host_memory, lists[i], &live->settings.lists[i]) != 0) {
-			gt_live_destroy(live);
-			return no_memory(message);
-		}
-	}
 	for (const char *const *word = options->values; word != NULL && *word != NULL; word++)
 		live->shown.options |=
 			**word == 'r' || **word == 'R'
@@ -162,7 +153,7 @@ int gt_live_create(struct gt_session *session, const struct gt_live_options *opt
 					  (strstr(*word, "retval") != NULL ? GT_OPTION_GRAPH_RETVAL
 									   : 0);
 	live->shown.recorded_values = live->shown.options & GT_OPTIONS_OF_VALUES;
-	if (gt_live_probes_init(live, options->events, options->event_filters) != 0) {
+	if (gt_live_probes_init(live, options->event_filters) != 0) {
 		gt_live_destroy(live);
 		return no_memory(message);
 	}

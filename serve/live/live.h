@@ -20,19 +20,14 @@ struct gt_live;
 struct gt_live_options {
 	size_t size;	     /* sizeof(struct gt_live_options), or more: room to grow */
 	const char *program; /* path of the program's own object: its functions have no [object] */
-	enum graftrace_tracer tracer;
+	/* As the session was started with them, these and the following ones. Takes references to the
+	 * lists; `on` is not read: the session knows it. */
+	struct gt_trace_settings settings;
 	enum graftrace_arena_mode mode;
 	uint64_t buffer_bytes;
-	uint32_t max_graph_depth;
-	uint64_t threshold_ns;
 	bool no_fork;
-	const char *const *filter; /* NULL-terminated; NULL = none */
-	const char *const *notrace;
-	const char *const *graph;
-	const char *const *graph_notrace;
-	const char *const *events; /* that the session was started with */
-	const char *const *event_filters;
-	const char *const *values; /* the same: arguments and results */
+	const char *const *event_filters; /* NULL-terminated, as `values`; NULL: none */
+	const char *const *values;	  /* arguments and results */
 	/* Takes the text of the command `dump`; called from any thread, maybe with change.lock and
 	 * instances.turn held: it must use no control file. NULL: it is thrown away. */
 	void (*dump)(void *data, const char *text, size_t bytes);

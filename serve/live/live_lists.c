@@ -115,14 +115,6 @@ void gt_live_list_close(struct gt_control_target *target, void *list)
 	free(names);
 }
 
-static enum gt_list list_of(enum gt_control_list which)
-{
-	return (enum gt_list)(which - GT_CONTROL_FILTER);
-}
-
-_Static_assert(GT_CONTROL_GRAPH_NOTRACE - GT_CONTROL_FILTER == GT_LIST_GRAPH_NOTRACE,
-	       "the control files' lists are in the order of the settings'");
-
 /* Returns the current list with a reference, or NULL if it is empty or cannot be set. */
 static struct gt_word_list *hold_list(struct gt_live *live, enum gt_control_list which)
 {
@@ -130,7 +122,7 @@ static struct gt_word_list *hold_list(struct gt_live *live, enum gt_control_list
 
 	pthread_mutex_lock(&live->lock);
 	if (is_filter(which))
-		list = gt_word_list_hold(live->settings.lists[list_of(which)]);
+		list = gt_word_list_hold(live->settings.lists[gt_control_setting(which)]);
 	pthread_mutex_unlock(&live->lock);
 	return list;
 }
@@ -307,7 +299,7 @@ int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list whi
 	edit = calloc(1, sizeof(*edit));
 	if (edit == NULL)
 		return no_memory(message);
-	edit->which = list_of(which);
+	edit->which = gt_control_setting(which);
 	edit->empty = empty;
 	pthread_mutex_lock(&live->change.lock);
 	edit->version = live->change.versions[edit->which];

@@ -594,7 +594,7 @@ int gt_live_probe_hits(struct gt_control_target *target, uint64_t index, char *l
 	return gt_session_each_probe(live_of(target)->session, print_hits, &work) ? 0 : GT_ENOENT;
 }
 
-int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters)
+int gt_live_probes_init(struct gt_live *live, const char *const *filters)
 {
 	struct gt_live_probes *probes = calloc(1, sizeof(*probes));
 	const struct gt_live_event_list *list;
@@ -607,7 +607,9 @@ int gt_live_probes_init(struct gt_live *live, const char *const *words, const ch
 		probes->later = calloc(LATER_GROUPS, sizeof(*probes->later));
 	}
 	if (probes == NULL || probes->groups == NULL || probes->later == NULL ||
-	    gt_live_event_list_init(live) != 0 || !gt_globs_add_all(&live->change.events, words))
+	    gt_live_event_list_init(live) != 0 ||
+	    !gt_globs_add_all(&live->change.events,
+			      gt_word_list_words(live->settings.lists[GT_LIST_EVENTS])))
 		return GT_ENOMEM;
 	list = gt_live_event_list_lock(live);
 	probes->has_calls = has_call(list);

@@ -8,9 +8,9 @@
 
 #include "serve/live/live_private.h"
 
-/* words, filters: those that the session was started with. Adds the rows of each event known by now to
+/* filters: those that the session was started with; live->settings has its list of events. Adds the rows of each event known by now to
  * live->control. Before another thread knows `live`. GT_ENOMEM. */
-int gt_live_probes_init(struct gt_live *live, const char *const *words, const char *const *filters);
+int gt_live_probes_init(struct gt_live *live, const char *const *filters);
 /* Frees what it has allocated; no other thread may know it any more. */
 void gt_live_probes_fini(struct gt_live *live);
 

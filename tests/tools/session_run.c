@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "port/host/memory.h"
+
 #define NUMBERS (1u << 22)
 
 static char *names[NUMBERS];
@@ -103,11 +105,10 @@ int main(int argc, char **argv)
 		.writer = on_writer,
 		.sub_buffer = on_sub_buffer,
 	};
-	const char *lists[3][16] = { { 0 } };
-	int used[3] = { 0 }, option, status, result;
+	int option, status, result;
 	struct gt_session_options options = {
 		.size = sizeof(options),
-		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.settings = { .tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH, .on = true },
 		.wait_ms = 1000,
 		.sink = &sink,
 	};
@@ -117,12 +118,16 @@ int main(int argc, char **argv)
 	FILE *out = stderr;
 
 	while ((option = getopt(argc, argv, "+o:dFLUOt:b:w:l:n:g:")) != -1) {
-		const char *which = strchr("lng", option);
+		const char *const word[] = { optarg, NULL };
 
-		if (which && *which && used[which - strchr("lng", 'l')] < 15) {
-			int list = option == 'l' ? 0 : option == 'n' ? 1 : 2;
+		if (option == 'l' || option == 'n' || option == 'g') {
+			const enum gt_list list = option == 'l'	  ? GT_LIST_FILTER
+						  : option == 'n' ? GT_LIST_NOTRACE
+								  : GT_LIST_GRAPH;
 
-			lists[list][used[list]++] = optarg;
+			if (gt_trace_settings_append(&options.settings, list, &gt_host_memory,
+						     word))
+				return 126;
 		} else if (option == 'o') {
 			out = fopen(optarg, "we");
 			if (!out)
@@ -136,10 +141,11 @@ int main(int argc, char **argv)
 		} else if (option == 'U') {
 			options.unprepared = true;
 		} else if (option == 'O') {
-			options.start_off = true;
+			options.settings.on = false;
 		} else if (option == 't') {
-			options.tracer = strcmp(optarg, "nop") == 0 ? GRAFTRACE_TRACER_NOP
-								    : GRAFTRACE_TRACER_FUNCTION;
+			options.settings.tracer = strcmp(optarg, "nop") == 0
+							  ? GRAFTRACE_TRACER_NOP
+							  : GRAFTRACE_TRACER_FUNCTION;
 		} else if (option == 'b') {
 			options.buffer_bytes = strtoull(optarg, NULL, 0);
 		} else if (option == 'w') {
@@ -151,10 +157,8 @@ int main(int argc, char **argv)
 	if (optind >= argc)
 		usage();
 	options.argv = argv + optind;
-	options.filter = used[0] ? lists[0] : NULL;
-	options.notrace = used[1] ? lists[1] : NULL;
-	options.graph = used[2] ? lists[2] : NULL;
 	result = gt_session_start(&options, &session, &message);
+	gt_trace_settings_fini(&options.settings);
 	if (result) {
 		fprintf(stderr, "session_run: %s\n", message.text);
 		return result == GT_ENOENT ? 127 : 126;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/trace/glob.h"
+#include "port/host/memory.h"
 #include "serve/live/live.h"
 
 #define WORDS 512

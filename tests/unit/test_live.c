@@ -163,12 +163,12 @@ static int set_up(void **state)
 	static const char *const filter[] = { "alp*", NULL };
 	struct gt_live_options options = { .size = sizeof(options),
 					   .program = "/bin/prog",
-					   .tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+					   .settings = { .tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+							 .max_depth = 4 },
 					   .mode = GRAFTRACE_MODE_RING,
-					   .buffer_bytes = 1 << 20,
-					   .max_graph_depth = 4,
-					   .filter = filter };
+					   .buffer_bytes = 1 << 20 };
 	struct gt_live_options older = options;
+	bool failed;
 
 	(void)state;
 	memset(&session, 0, sizeof(session));
@@ -185,8 +185,12 @@ static int set_up(void **state)
 		.cpu_count = 1,
 	};
 	older.size--;
-	return gt_live_create(&session, &older, &live, &message) != GT_EINVAL ||
-	       gt_live_create(&session, &options, &live, &message);
+	failed = gt_trace_settings_append(&options.settings, GT_LIST_FILTER, &gt_host_memory,
+					  filter) != 0 ||
+		 gt_live_create(&session, &older, &live, &message) != GT_EINVAL ||
+		 gt_live_create(&session, &options, &live, &message);
+	gt_trace_settings_fini(&options.settings);
+	return failed;
 }
 
 static int tear_down(void **state)

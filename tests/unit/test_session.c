@@ -119,11 +119,20 @@ static struct gt_session_options options_for(char *const argv[])
 	return (struct gt_session_options){
 		.size = sizeof(struct gt_session_options),
 		.argv = argv,
-		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.settings = { .tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH, .on = true },
 		.wait_ms = 10000,
 		.buffer_bytes = 8 << 20,
 		.sink = &sink,
 	};
+}
+
+/* Makes a list of the settings that a session begins with. */
+static void begin_with(struct gt_session_options *options, enum gt_list which,
+		       const char *const *words)
+{
+	gt_trace_settings_fini(&options->settings);
+	assert_int_equal(
+		gt_trace_settings_append(&options->settings, which, &gt_host_memory, words), 0);
 }
 
 static struct gt_session *begin(const struct gt_session_options *options)
@@ -249,20 +258,19 @@ static void filters_of_the_start_hold(void **state)
 	struct gt_session_options options = options_for(ARGV(TARGET, "calls", "100", "2"));
 
 	(void)state;
-	options.filter = GLOBS("w*k");
+	begin_with(&options, GT_LIST_FILTER, GLOBS("w*k"));
 	assert_int_equal(finish(begin(&options)), 0);
 	assert_int_equal(entries_of("work"), 400);
 	assert_int_equal(entries_of("outer"), 0);
-	options.filter = NULL;
-	options.notrace = GLOBS("work");
+	begin_with(&options, GT_LIST_NOTRACE, GLOBS("work"));
 	assert_int_equal(finish(begin(&options)), 0);
 	assert_int_equal(entries_of("work"), 0);
 	assert_int_equal(entries_of("outer"), 200);
-	options.notrace = NULL;
-	options.graph = GLOBS("outer");
+	begin_with(&options, GT_LIST_GRAPH, GLOBS("outer"));
 	assert_int_equal(finish(begin(&options)), 0);
 	assert_int_equal(entries_of("work"), 400);
 	assert_int_equal(entries_of("main"), 0);
+	gt_trace_settings_fini(&options.settings);
 }
 
 static void killed_program_keeps_its_trace(void **state)
@@ -428,8 +436,9 @@ static void functions_are_listed_with_what_is_traced(void **state)
 	int seen = 0;
 
 	(void)state;
-	options.filter = GLOBS("work");
+	begin_with(&options, GT_LIST_FILTER, GLOBS("work"));
 	session = begin(&options);
+	gt_trace_settings_fini(&options.settings);
 	poll_for_more(session);
 	assert_int_equal(gt_session_each_function(session, look_at, &seen), 0);
 	assert_int_equal(seen, 11);
@@ -631,7 +640,7 @@ static struct gt_session_options options_that_do_not_fit(char *const argv[])
 	struct gt_session_options options = options_for(argv);
 
 	options.probes = probes;
-	options.events = events;
+	begin_with(&options, GT_LIST_EVENTS, events);
 	options.event_filters = filters;
 	return options;
 }
@@ -644,6 +653,7 @@ static void program_with_a_filter_that_does_not_fit_is_ended(void **state)
 
 	(void)state;
 	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
+	gt_trace_settings_fini(&options.settings);
 	assert_non_null(strstr(message.text, "other"));
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* there is no child */
 }
@@ -701,6 +711,7 @@ static void process_with_a_filter_that_does_not_fit_is_left(void **state)
 	options.pids = &pid;
 	options.pid_count = 1;
 	assert_int_equal(gt_session_start(&options, &session, &message), GT_EINVAL);
+	gt_trace_settings_fini(&options.settings);
 	assert_non_null(strstr(message.text, "other"));
 	assert_false(has_agent(pid));
 	end_busy(pid);

@@ -193,6 +193,29 @@ static void a_list_that_grows_word_by_word_is_as_one_made_at_once(void **state)
 	assert_int_equal(taken, 0);
 }
 
+static void a_list_of_the_settings_grows_or_stays(void **state)
+{
+	struct gt_trace_settings settings = { .tracer = GRAFTRACE_TRACER_NOP };
+	struct gt_word_list *before;
+
+	(void)state;
+	assert_int_equal(gt_trace_settings_append(&settings, GT_LIST_GRAPH, &memory, WORDS("a")),
+			 0);
+	assert_int_equal(gt_trace_settings_append(&settings, GT_LIST_GRAPH, &memory, WORDS("b")),
+			 0);
+	assert_int_equal(gt_trace_settings_append(&settings, GT_LIST_GRAPH, &memory, NULL), 0);
+	before = settings.lists[GT_LIST_GRAPH];
+	assert_int_equal(before->count, 2);
+	assert_string_equal(before->words[1], "b");
+	allowed = 0;
+	assert_int_equal(gt_trace_settings_append(&settings, GT_LIST_GRAPH, &memory, WORDS("c")),
+			 GT_ENOMEM);
+	allowed = -1;
+	assert_ptr_equal(settings.lists[GT_LIST_GRAPH], before);
+	gt_trace_settings_fini(&settings);
+	assert_int_equal(taken, 0);
+}
+
 static void without_memory_there_is_no_list(void **state)
 {
 	struct gt_word_list *list;
@@ -226,6 +249,7 @@ int main(void)
 		cmocka_unit_test(lists_are_the_same_word_by_word),
 		cmocka_unit_test(a_longer_list_shares_the_words_of_the_one_before),
 		cmocka_unit_test(a_list_that_grows_word_by_word_is_as_one_made_at_once),
+		cmocka_unit_test(a_list_of_the_settings_grows_or_stays),
 		cmocka_unit_test(without_memory_there_is_no_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
