@@ -20,11 +20,16 @@ static const char help[] =
 	"Prints what is known about a recording (default: graftrace.data): program, machine,\n"
 	"when, how it ended, how much was recorded and lost, with which options.\n\n"
 	"  -i, --input FILE           the same as FILE\n"
+	"      --check                read the whole trace, to find all that is damaged in it\n"
 	"  -h, --help\n\n"
-	"Exit code: 0 done; 1 it could not be read, or is damaged; 2 wrong command line.\n";
+	"Exit code: 0 done; 1 it could not be read, or what was read of it is damaged; 2 wrong\n"
+	"command line.\n";
+
+enum { OPTION_CHECK = 256 };
 
 static const struct option options[] = {
 	{ "input", required_argument, NULL, 'i' },
+	{ "check", no_argument, NULL, OPTION_CHECK },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -117,16 +122,30 @@ static void print(const char *path, struct gt_recording *recording)
 	}
 }
 
+/* Reads all, so that every problem of the file is known. Returns 0 or the exit code. */
+static int check(const char *path, struct gt_recording *recording)
+{
+	int error = gt_recording_verify(recording);
+
+	if (error == 0)
+		return 0;
+	gt_complain(NAME, "'%s': %s", path, error == GT_ENOMEM ? "no memory" : "cannot be read");
+	return GT_EXIT_FAILED;
+}
+
 int gt_cmd_info(int argc, char **argv)
 {
 	const char *path = GT_DEFAULT_RECORDING, *input = NULL;
 	struct gt_recording *recording;
+	bool checks = false;
 	int option, result;
 
 	optind = 1;
 	while ((option = gt_next_option(argc, argv, "i:h", options)) != -1) {
 		if (option == 'i')
 			input = optarg;
+		else if (option == OPTION_CHECK)
+			checks = true;
 		else if (option == 'h')
 			return gt_print_help(help);
 		else
@@ -140,7 +159,9 @@ int gt_cmd_info(int argc, char **argv)
 	if (recording == NULL)
 		return GT_EXIT_FAILED;
 	print(path, recording);
-	result = gt_look_tell(NAME, path, recording);
+	result = checks ? check(path, recording) : 0;
+	if (result == 0)
+		result = gt_look_tell(NAME, path, recording);
 	gt_recording_close(recording);
 	return result;
 }

@@ -119,6 +119,19 @@ def test_parse_trace_of_a_damaged_recording_gives_no_row_that_is_wrong(graftrace
     assert f"cut off at byte {len(whole) // 2}" in done.stderr
 
 
+def test_info_reads_the_whole_trace_to_check_it(graftrace, tmp_path):
+    path = tmp_path / "graftrace.data"
+    subprocess.run([TOOL, "tree", path, "3", "20000", "500", "0"], capture_output=True, check=True)
+    assert graftrace("info", "--check").stderr == ""
+    changed = bytearray(path.read_bytes())
+    changed[len(changed) // 2] ^= 1
+    path.write_bytes(changed)
+    facts = graftrace("info").stdout
+    done = graftrace("info", "--check", code=1)
+    assert done.stdout == facts
+    assert "damaged (checksum)" in done.stderr and "bytes" in done.stderr
+
+
 def test_parse_trace_of_no_recording_at_all_is_refused(graftrace, tmp_path):
     (tmp_path / "graftrace.data").write_bytes(b"graftrace.data\n\0" + b"x" * 1000)
     done = graftrace("parse-trace", "graftrace.data", code=1)
