@@ -245,12 +245,6 @@ const struct gt_object_segment *gt_object_segment(const struct gt_object *object
 	return index < object->segment_count ? &object->segments[index] : NULL;
 }
 
-void gt_object_span(const struct gt_object *object, uint64_t *start, uint64_t *end)
-{
-	*start = object->span_start;
-	*end = object->span_end;
-}
-
 /* Index of the segment whose file bytes hold the address, -1 none. */
 static int segment_at(const struct gt_object *object, uint64_t address)
 {

@@ -94,10 +94,9 @@ const char *gt_object_needed(const struct gt_object *object, uint32_t index);
 /* DT_RUNPATH, else DT_RPATH; NULL: none. *is_rpath tells which (may be NULL). */
 const char *gt_object_runpath(const struct gt_object *object, bool *is_rpath);
 
+/* Segments, in order of their addresses. */
 uint32_t gt_object_segment_count(const struct gt_object *object);
 const struct gt_object_segment *gt_object_segment(const struct gt_object *object, uint32_t index);
-/* [*start, *end): all that the object's segments cover in memory. */
-void gt_object_span(const struct gt_object *object, uint64_t *start, uint64_t *end);
 /* The `bytes` bytes that the file gives for this address, NULL: not all of them there. They belong
  * to the object and stay until it is closed. Segments are read at their first use. */
 const uint8_t *gt_object_bytes(struct gt_object *object, uint64_t address, uint64_t bytes);

@@ -174,14 +174,10 @@ static int load_segments(struct gt_object *object, struct gt_message *message)
 	object->span_start = base;
 	for (uint32_t i = 0; i < object->segment_count; i++) {
 		const struct gt_object_segment *segment = &object->segments[i];
-		const uint64_t end =
-			(segment->address + segment->memory_bytes + PAGE_BYTES - 1) & -PAGE_BYTES;
 
 		if (i && segment->address < segment[-1].address + segment[-1].memory_bytes)
 			return gt_fail(message, GT_EFORMAT, "'%s': two segments overlap at 0x%llx",
 				       object->path, (unsigned long long)segment->address);
-		if (end > object->span_end)
-			object->span_end = end;
 	}
 	return 0;
 }

@@ -63,7 +63,7 @@ struct gt_object {
 	struct gt_object_segment *segments;
 	struct gt_segment_bytes *segment_bytes;
 	uint32_t segment_count;
-	uint64_t span_start, span_end;
+	uint64_t span_start;
 
 	Elf64_Shdr *section_headers;
 	uint32_t section_header_count;

@@ -288,13 +288,6 @@ void gt_arena_ring_clear(struct gt_arena_ring *ring)
 	}
 }
 
-uint64_t gt_arena_ring_used(const struct gt_arena_ring *ring)
-{
-	struct graftrace_arena *arena = ring->arena;
-	uint32_t taken = arena->sub_buffer_count - __atomic_load_n(&arena->free_count, RELAXED);
-	return (uint64_t)taken * arena->sub_buffer_bytes;
-}
-
 /* ---- names ---- */
 
 static int function(void *data, uint32_t number, struct gt_function *out)

@@ -80,7 +80,4 @@ void gt_arena_ring_take(struct gt_arena_ring *ring, uint32_t writer, uint64_t se
 /* Entries that a CPU did not record for lack of room. */
 uint64_t gt_arena_lost_full(const struct graftrace_stream *stream);
 
-/* Bytes of the ring in use. */
-uint64_t gt_arena_ring_used(const struct gt_arena_ring *ring);
-
 #endif

@@ -111,6 +111,7 @@ static void patch_object(const char *path, uint64_t bias)
 {
 	const char *only = getenv("GT_PATCH_ONLY");
 	struct gt_message message = { "" };
+	const struct gt_object_segment *last_segment;
 	struct gt_object *object;
 	struct gt_plan *plan;
 	struct write *writes;
@@ -124,7 +125,9 @@ static void patch_object(const char *path, uint64_t bias)
 	if (gt_object_open(path, &object, &message) || gt_plan_create(object, &plan, &message))
 		die(message.text);
 	count = gt_object_function_count(object);
-	gt_object_span(object, &start, &end);
+	last_segment = gt_object_segment(object, gt_object_segment_count(object) - 1);
+	start = gt_object_segment(object, 0)->address & -4096ull;
+	end = (last_segment->address + last_segment->memory_bytes + 4095) & -4096ull;
 	bytes = (size_t)count * (8 + STUB_BYTES + GT_PLAN_MOVED_MAX) + 65536;
 	memory = map_near(start + bias, end + bias, bytes);
 	writes = calloc(count * 8ul + 64, sizeof(*writes));
