@@ -42,6 +42,14 @@ static inline void in_child(void (*body)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* A test with that name, which runs the body in a child. */
+#define TEST_IN_CHILD(name, body)      \
+	static void name(void **state) \
+	{                              \
+		(void)state;           \
+		in_child(body);        \
+	}
+
 static inline void check(int right, const char *what, uint64_t got, uint64_t wanted)
 {
 	if (right)

@@ -71,11 +71,7 @@ static void nesting_body(void)
 	check_trace("ABCcbCca");
 }
 
-static void calls_are_recorded_in_their_nesting(void **state)
-{
-	(void)state;
-	in_child(nesting_body);
-}
+TEST_IN_CHILD(calls_are_recorded_in_their_nesting, nesting_body)
 
 static void many_body(void)
 {
@@ -87,11 +83,7 @@ static void many_body(void)
 	check_calls(number_c, calls_c);
 }
 
-static void every_call_is_recorded_across_sub_buffers(void **state)
-{
-	(void)state;
-	in_child(many_body);
-}
+TEST_IN_CHILD(every_call_is_recorded_across_sub_buffers, many_body)
 
 /* ---- a ring that keeps the oldest ---- */
 
@@ -116,11 +108,7 @@ static void full_body(void)
 	CHECK_EQUAL(entries + lost, calls_a + calls_b + calls_c);
 }
 
-static void full_ring_counts_what_it_drops(void **state)
-{
-	(void)state;
-	in_child(full_body);
-}
+TEST_IN_CHILD(full_ring_counts_what_it_drops, full_body)
 
 static void overwrite_body(void)
 {
@@ -144,11 +132,7 @@ static void overwrite_body(void)
 	free(words);
 }
 
-static void overwriting_keeps_the_newest(void **state)
-{
-	(void)state;
-	in_child(overwrite_body);
-}
+TEST_IN_CHILD(overwriting_keeps_the_newest, overwrite_body)
 
 static void begun_body(void)
 {
@@ -174,11 +158,7 @@ static void begun_body(void)
 	CHECK(graftrace_arena_streams(engine_arena())[0].lost[GRAFTRACE_LOST_OVERRUN] > 0);
 }
 
-static void overwriting_leaves_a_sub_buffer_in_which_an_event_is_begun(void **state)
-{
-	(void)state;
-	in_child(begun_body);
-}
+TEST_IN_CHILD(overwriting_leaves_a_sub_buffer_in_which_an_event_is_begun, begun_body)
 
 /* ---- tracers and settings ---- */
 
@@ -199,11 +179,7 @@ static void function_body(void)
 	free(words);
 }
 
-static void function_tracer_records_entries_with_their_callers(void **state)
-{
-	(void)state;
-	in_child(function_body);
-}
+TEST_IN_CHILD(function_tracer_records_entries_with_their_callers, function_body)
 
 TRACED static int switches(int n)
 {
@@ -227,11 +203,7 @@ static void switch_body(void)
 	check_trace("DBCBCcbdCc");
 }
 
-static void tracers_are_switched_in_the_middle_of_calls(void **state)
-{
-	(void)state;
-	in_child(switch_body);
-}
+TEST_IN_CHILD(tracers_are_switched_in_the_middle_of_calls, switch_body)
 
 TRACED static int turns_off(int n)
 {
@@ -262,11 +234,7 @@ static void off_body(void)
 	check_trace("DCcdECc");
 }
 
-static void off_records_nothing_and_loses_no_frame(void **state)
-{
-	(void)state;
-	in_child(off_body);
-}
+TEST_IN_CHILD(off_records_nothing_and_loses_no_frame, off_body)
 
 static void depth_body(void)
 {
@@ -277,11 +245,7 @@ static void depth_body(void)
 	check_trace("ABbCca");
 }
 
-static void deeper_calls_than_max_graph_depth_vanish(void **state)
-{
-	(void)state;
-	in_child(depth_body);
-}
+TEST_IN_CHILD(deeper_calls_than_max_graph_depth_vanish, depth_body)
 
 TRACED static void slow_one(void)
 {
@@ -310,11 +274,7 @@ static void threshold_body(void)
 	free(words);
 }
 
-static void only_calls_over_the_threshold_are_recorded(void **state)
-{
-	(void)state;
-	in_child(threshold_body);
-}
+TEST_IN_CHILD(only_calls_over_the_threshold_are_recorded, threshold_body)
 
 static void graph_body(void)
 {
@@ -330,11 +290,7 @@ static void graph_body(void)
 	check_trace("BCcbBCcb");
 }
 
-static void only_what_lies_below_graph_functions_is_recorded(void **state)
-{
-	(void)state;
-	in_child(graph_body);
-}
+TEST_IN_CHILD(only_what_lies_below_graph_functions_is_recorded, graph_body)
 
 static void only_body(void)
 {
@@ -346,11 +302,7 @@ static void only_body(void)
 	check_trace("ABCcCca");
 }
 
-static void entry_only_functions_leave_their_return_address_alone(void **state)
-{
-	(void)state;
-	in_child(only_body);
-}
+TEST_IN_CHILD(entry_only_functions_leave_their_return_address_alone, only_body)
 
 /* ---- unwinding, tail calls, recursion ---- */
 
@@ -442,17 +394,9 @@ static void verify_body(void)
 	check_trace("CcD^1CcCc");
 }
 
-static void frames_whose_slots_are_written_over_are_taken_off_where_it_is_asked_for(void **state)
-{
-	(void)state;
-	in_child(verify_body);
-}
+TEST_IN_CHILD(frames_whose_slots_are_written_over_are_taken_off_where_it_is_asked_for, verify_body)
 
-static void frames_that_longjmp_skipped_are_taken_off(void **state)
-{
-	(void)state;
-	in_child(longjmp_body);
-}
+TEST_IN_CHILD(frames_that_longjmp_skipped_are_taken_off, longjmp_body)
 
 int tail_one(int n);
 int tail_two(int n);
@@ -483,11 +427,7 @@ static void tail_body(void)
 	check_calls(two, 2 + 10000);
 }
 
-static void tail_calls_are_a_return_and_an_entry(void **state)
-{
-	(void)state;
-	in_child(tail_body);
-}
+TEST_IN_CHILD(tail_calls_are_a_return_and_an_entry, tail_body)
 
 TRACED static uint64_t sinks(uint64_t n)
 {
@@ -506,11 +446,7 @@ static void deep_body(void)
 	check_calls(number, 200002);
 }
 
-static void a_hundred_thousand_frames_are_no_limit(void **state)
-{
-	(void)state;
-	in_child(deep_body);
-}
+TEST_IN_CHILD(a_hundred_thousand_frames_are_no_limit, deep_body)
 
 /* ---- calls far from each other on one stack, with nothing traced between them ---- */
 
@@ -571,11 +507,7 @@ static void far_apart_body(void)
 	on_large_stack(calls_far_apart);
 }
 
-static void calls_far_apart_on_a_stack_have_mirrors_where_they_are(void **state)
-{
-	(void)state;
-	in_child(far_apart_body);
-}
+TEST_IN_CHILD(calls_far_apart_on_a_stack_have_mirrors_where_they_are, far_apart_body)
 
 static void *calls_around_a_mapping(void *unused)
 {
@@ -609,11 +541,7 @@ static void around_a_mapping_body(void)
 	on_large_stack(calls_around_a_mapping);
 }
 
-static void a_mapping_where_a_mirror_would_be_is_left_out_of_it(void **state)
-{
-	(void)state;
-	in_child(around_a_mapping_body);
-}
+TEST_IN_CHILD(a_mapping_where_a_mirror_would_be_is_left_out_of_it, around_a_mapping_body)
 
 /* ---- registers ---- */
 
@@ -663,11 +591,7 @@ static void registers_body(void)
 	check_calls(number, 20000);
 }
 
-static void every_register_survives_entry_and_return(void **state)
-{
-	(void)state;
-	in_child(registers_body);
-}
+TEST_IN_CHILD(every_register_survives_entry_and_return, registers_body)
 
 /* ---- signals ---- */
 
@@ -734,17 +658,9 @@ static void alternate_body(void)
 	storm(true);
 }
 
-static void signals_lose_and_tear_nothing(void **state)
-{
-	(void)state;
-	in_child(storm_body);
-}
+TEST_IN_CHILD(signals_lose_and_tear_nothing, storm_body)
 
-static void signals_on_an_alternate_stack_lose_and_tear_nothing(void **state)
-{
-	(void)state;
-	in_child(alternate_body);
-}
+TEST_IN_CHILD(signals_on_an_alternate_stack_lose_and_tear_nothing, alternate_body)
 
 /* ---- threads, fork, coroutines ---- */
 
@@ -773,11 +689,7 @@ static void threads_body(void)
 	CHECK_EQUAL(engine_arena()->generations, 1000);
 }
 
-static void threads_by_the_hundred_have_streams_of_their_own(void **state)
-{
-	(void)state;
-	in_child(threads_body);
-}
+TEST_IN_CHILD(threads_by_the_hundred_have_streams_of_their_own, threads_body)
 
 TRACED static pid_t forks(void)
 {
@@ -810,11 +722,7 @@ static void fork_body(void)
 	CHECK_EQUAL(engine_arena()->generations, 11);
 }
 
-static void both_sides_of_a_fork_are_recorded(void **state)
-{
-	(void)state;
-	in_child(fork_body);
-}
+TEST_IN_CHILD(both_sides_of_a_fork_are_recorded, fork_body)
 
 static ucontext_t main_context, coroutine_context;
 
@@ -854,11 +762,7 @@ static void coroutines_body(void)
 	check_trace("E|Cc||D|eE|d||Cc||D|eE|d||Cc||D|eE|d|e");
 }
 
-static void coroutines_keep_their_own_nesting(void **state)
-{
-	(void)state;
-	in_child(coroutines_body);
-}
+TEST_IN_CHILD(coroutines_keep_their_own_nesting, coroutines_body)
 
 int main(void)
 {

@@ -420,22 +420,16 @@ static void profile_graph_body(void)
 	interrupt_everywhere(90);
 }
 
-#define TEST(name, body)               \
-	static void name(void **state) \
-	{                              \
-		(void)state;           \
-		in_child(body);        \
-	}
-TEST(coroutines_go_on_in_function_graph, graph_body)
-TEST(coroutines_go_on_in_a_tail_call, tail_body)
-TEST(coroutines_go_on_in_the_return_of_an_old_call, long_body)
-TEST(coroutines_go_on_with_a_threshold, threshold_body)
-TEST(coroutines_go_on_in_the_function_tracer, function_body)
-TEST(coroutines_go_on_in_the_profiler, profile_body)
-TEST(coroutines_go_on_in_the_profiler_beside_function_graph, profile_graph_body)
-TEST(one_begins_above_an_interrupted_one, above_body)
-TEST(one_begins_between_others, between_body)
-TEST(one_begins_below_a_wrong_push, wrong_push_body)
+TEST_IN_CHILD(coroutines_go_on_in_function_graph, graph_body)
+TEST_IN_CHILD(coroutines_go_on_in_a_tail_call, tail_body)
+TEST_IN_CHILD(coroutines_go_on_in_the_return_of_an_old_call, long_body)
+TEST_IN_CHILD(coroutines_go_on_with_a_threshold, threshold_body)
+TEST_IN_CHILD(coroutines_go_on_in_the_function_tracer, function_body)
+TEST_IN_CHILD(coroutines_go_on_in_the_profiler, profile_body)
+TEST_IN_CHILD(coroutines_go_on_in_the_profiler_beside_function_graph, profile_graph_body)
+TEST_IN_CHILD(one_begins_above_an_interrupted_one, above_body)
+TEST_IN_CHILD(one_begins_between_others, between_body)
+TEST_IN_CHILD(one_begins_below_a_wrong_push, wrong_push_body)
 
 int main(void)
 {

@@ -184,19 +184,13 @@ static void profile_graph_body(void)
 	fork_everywhere(single, 90);
 }
 
-#define TEST(name, body)               \
-	static void name(void **state) \
-	{                              \
-		(void)state;           \
-		in_child(body);        \
-	}
-TEST(a_child_goes_on_in_function_graph, graph_body)
-TEST(a_child_goes_on_in_a_tail_call, tail_body)
-TEST(a_child_goes_on_in_the_return_of_an_old_call, long_body)
-TEST(a_child_goes_on_with_a_threshold, threshold_body)
-TEST(a_child_goes_on_in_the_function_tracer, function_body)
-TEST(a_child_goes_on_in_the_profiler, profile_body)
-TEST(a_child_goes_on_in_the_profiler_beside_function_graph, profile_graph_body)
+TEST_IN_CHILD(a_child_goes_on_in_function_graph, graph_body)
+TEST_IN_CHILD(a_child_goes_on_in_a_tail_call, tail_body)
+TEST_IN_CHILD(a_child_goes_on_in_the_return_of_an_old_call, long_body)
+TEST_IN_CHILD(a_child_goes_on_with_a_threshold, threshold_body)
+TEST_IN_CHILD(a_child_goes_on_in_the_function_tracer, function_body)
+TEST_IN_CHILD(a_child_goes_on_in_the_profiler, profile_body)
+TEST_IN_CHILD(a_child_goes_on_in_the_profiler_beside_function_graph, profile_graph_body)
 
 int main(void)
 {

@@ -60,11 +60,7 @@ static void subtree_body(void)
 	check_trace("ACcaCc");
 }
 
-static void a_notrace_function_and_all_below_it_are_not_recorded(void **state)
-{
-	(void)state;
-	in_child(subtree_body);
-}
+TEST_IN_CHILD(a_notrace_function_and_all_below_it_are_not_recorded, subtree_body)
 
 static void many_body(void)
 {
@@ -79,11 +75,7 @@ static void many_body(void)
 	CHECK_EQUAL(graftrace_arena_streams(engine_arena())[0].lost[GRAFTRACE_LOST_FULL], 0);
 }
 
-static void nothing_else_is_lost_across_sub_buffers(void **state)
-{
-	(void)state;
-	in_child(many_body);
-}
+TEST_IN_CHILD(nothing_else_is_lost_across_sub_buffers, many_body)
 
 static void function_body(void)
 {
@@ -97,11 +89,7 @@ static void function_body(void)
 	check_trace("ABCCACca");
 }
 
-static void the_function_tracer_knows_no_notrace(void **state)
-{
-	(void)state;
-	in_child(function_body);
-}
+TEST_IN_CHILD(the_function_tracer_knows_no_notrace, function_body)
 
 static void threshold_body(void)
 {
@@ -112,11 +100,7 @@ static void threshold_body(void)
 	check_trace("ca");
 }
 
-static void long_calls_below_notrace_are_not_recorded(void **state)
-{
-	(void)state;
-	in_child(threshold_body);
-}
+TEST_IN_CHILD(long_calls_below_notrace_are_not_recorded, threshold_body)
 
 static void roots_body(void)
 {
@@ -129,11 +113,7 @@ static void roots_body(void)
 	check_trace("BCcb");
 }
 
-static void a_graph_function_below_notrace_is_not_recorded(void **state)
-{
-	(void)state;
-	in_child(roots_body);
-}
+TEST_IN_CHILD(a_graph_function_below_notrace_is_not_recorded, roots_body)
 
 static void off_body(void)
 {
@@ -149,11 +129,7 @@ static void off_body(void)
 	check_trace("ACcaACca");
 }
 
-static void tracing_goes_off_and_on_around_notrace(void **state)
-{
-	(void)state;
-	in_child(off_body);
-}
+TEST_IN_CHILD(tracing_goes_off_and_on_around_notrace, off_body)
 
 static jmp_buf jump;
 
@@ -180,11 +156,7 @@ static void longjmp_body(void)
 	check_trace("ECceCc");
 }
 
-static void a_longjmp_out_of_notrace_ends_it(void **state)
-{
-	(void)state;
-	in_child(longjmp_body);
-}
+TEST_IN_CHILD(a_longjmp_out_of_notrace_ends_it, longjmp_body)
 
 int hops(int n);
 int lands(int n);
@@ -219,17 +191,9 @@ static void tail_again_body(void)
 	check_trace("DdCc");
 }
 
-static void a_tail_call_from_notrace_is_below_it(void **state)
-{
-	(void)state;
-	in_child(tail_body);
-}
+TEST_IN_CHILD(a_tail_call_from_notrace_is_below_it, tail_body)
 
-static void a_tail_call_to_notrace_ends_the_caller(void **state)
-{
-	(void)state;
-	in_child(tail_again_body);
-}
+TEST_IN_CHILD(a_tail_call_to_notrace_ends_the_caller, tail_again_body)
 
 static ucontext_t main_context, coroutine_context;
 
@@ -268,11 +232,7 @@ static void coroutines_body(void)
 	check_trace("E||CceE||||CceE||||Cce");
 }
 
-static void a_coroutine_in_notrace_does_not_silence_others(void **state)
-{
-	(void)state;
-	in_child(coroutines_body);
-}
+TEST_IN_CHILD(a_coroutine_in_notrace_does_not_silence_others, coroutines_body)
 
 /* ---- stack traces of the function tracer ---- */
 
@@ -293,11 +253,7 @@ static void stacks_body(void)
 	check_trace("A(A)B(BA)C(CBA)C(CA)C(C)");
 }
 
-static void each_call_has_its_stack(void **state)
-{
-	(void)state;
-	in_child(stacks_body);
-}
+TEST_IN_CHILD(each_call_has_its_stack, stacks_body)
 
 static void silent_body(void)
 {
@@ -314,11 +270,7 @@ static void silent_body(void)
 	check_trace("C(CBA)C(CA)CCCcCc");
 }
 
-static void functions_that_no_filter_names_are_in_stacks_alone(void **state)
-{
-	(void)state;
-	in_child(silent_body);
-}
+TEST_IN_CHILD(functions_that_no_filter_names_are_in_stacks_alone, silent_body)
 
 static void stack_jumps_body(void)
 {
@@ -333,11 +285,7 @@ static void stack_jumps_body(void)
 	check_trace("E(E)D(DE)C(CDE)C(CE)F(F)G(G)");
 }
 
-static void stacks_follow_jumps_and_tail_calls(void **state)
-{
-	(void)state;
-	in_child(stack_jumps_body);
-}
+TEST_IN_CHILD(stacks_follow_jumps_and_tail_calls, stack_jumps_body)
 
 TRACED static int turns(int n)
 {
@@ -361,11 +309,7 @@ static void turns_body(void)
 	check_trace("D(D)CcC(CD)C(C)");
 }
 
-static void tracers_are_switched_below_open_calls(void **state)
-{
-	(void)state;
-	in_child(turns_body);
-}
+TEST_IN_CHILD(tracers_are_switched_below_open_calls, turns_body)
 
 int main(void)
 {

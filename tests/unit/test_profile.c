@@ -116,11 +116,7 @@ static void calls_body(void)
 	CHECK_EQUAL(engine_words(&words), 0);
 }
 
-static void hits_are_exact_and_times_add_up(void **state)
-{
-	(void)state;
-	in_child(calls_body);
-}
+TEST_IN_CHILD(hits_are_exact_and_times_add_up, calls_body)
 
 /* ---- times: against the program's own clock ---- */
 
@@ -160,11 +156,7 @@ static void times_body(void)
 	CHECK(outer.self_squares[0] >= 20 * ticks * ticks || outer.self_squares[1] != 0);
 }
 
-static void times_are_the_calls_own(void **state)
-{
-	(void)state;
-	in_child(times_body);
-}
+TEST_IN_CHILD(times_are_the_calls_own, times_body)
 
 static void squares_body(void)
 {
@@ -180,11 +172,7 @@ static void squares_body(void)
 	CHECK_EQUAL(after.self_squares[0] - before.self_squares[0], took * took);
 }
 
-static void squares_are_those_of_each_call(void **state)
-{
-	(void)state;
-	in_child(squares_body);
-}
+TEST_IN_CHILD(squares_are_those_of_each_call, squares_body)
 
 /* ---- how long the calls took, by powers of two ---- */
 
@@ -265,11 +253,7 @@ static void buckets_body(void)
 	check_calls_of(engine_patch((void *)lasts_slowly, ENGINE_ROOT), lasts_slowly);
 }
 
-static void each_call_is_in_the_bucket_of_its_ticks(void **state)
-{
-	(void)state;
-	in_child(buckets_body);
-}
+TEST_IN_CHILD(each_call_is_in_the_bucket_of_its_ticks, buckets_body)
 
 static void buckets_beside_body(void)
 {
@@ -281,11 +265,7 @@ static void buckets_beside_body(void)
 	check_calls_of(engine_patch((void *)lasts_slowly, ENGINE_ROOT), lasts_slowly);
 }
 
-static void it_is_the_same_beside_a_tracer(void **state)
-{
-	(void)state;
-	in_child(buckets_beside_body);
-}
+TEST_IN_CHILD(it_is_the_same_beside_a_tracer, buckets_beside_body)
 
 /* Of buckets 25 and 26 in turns, whatever the machine does meanwhile; and of the last one. */
 #define HANDLER_TICKS (3ull << (29 + traps % 2))
@@ -335,11 +315,7 @@ static void steps_body(void)
 	steps_with(&profile_options);
 }
 
-static void a_handlers_calls_at_each_instruction_are_in_their_buckets(void **state)
-{
-	(void)state;
-	in_child(steps_body);
-}
+TEST_IN_CHILD(a_handlers_calls_at_each_instruction_are_in_their_buckets, steps_body)
 
 static void steps_beside_body(void)
 {
@@ -349,11 +325,7 @@ static void steps_beside_body(void)
 	steps_with(&options);
 }
 
-static void and_beside_a_tracer(void **state)
-{
-	(void)state;
-	in_child(steps_beside_body);
-}
+TEST_IN_CHILD(and_beside_a_tracer, steps_beside_body)
 
 /* ---- what leaves the straight line ---- */
 
@@ -387,11 +359,7 @@ static void leap_body(void)
 	CHECK_EQUAL(sum_of(buckets), counts[3]);
 }
 
-static void calls_left_by_longjmp_count(void **state)
-{
-	(void)state;
-	in_child(leap_body);
-}
+TEST_IN_CHILD(calls_left_by_longjmp_count, leap_body)
 
 int tail_first(int n);
 int tail_last(int n);
@@ -421,11 +389,7 @@ static void tail_body(void)
 	CHECK(engine_profile(number_last).ticks > 0);
 }
 
-static void tail_calls_count_on_both_sides(void **state)
-{
-	(void)state;
-	in_child(tail_body);
-}
+TEST_IN_CHILD(tail_calls_count_on_both_sides, tail_body)
 
 TRACED static int only(int n)
 {
@@ -447,11 +411,7 @@ static void only_body(void)
 	CHECK_EQUAL(sum_of(buckets), 0);
 }
 
-static void entry_only_functions_have_hits_and_no_time(void **state)
-{
-	(void)state;
-	in_child(only_body);
-}
+TEST_IN_CHILD(entry_only_functions_have_hits_and_no_time, only_body)
 
 TRACED static int dives(int n)
 {
@@ -470,11 +430,7 @@ static void deep_body(void)
 	CHECK_EQUAL(engine_profile(number).hits, counts[3]);
 }
 
-static void deep_recursion_counts_each_call(void **state)
-{
-	(void)state;
-	in_child(deep_body);
-}
+TEST_IN_CHILD(deep_recursion_counts_each_call, deep_body)
 
 /* ---- signals, threads, forks ---- */
 
@@ -514,11 +470,7 @@ static void signal_body(void)
 	signals_with(&profile_options);
 }
 
-static void signals_lose_no_hit(void **state)
-{
-	(void)state;
-	in_child(signal_body);
-}
+TEST_IN_CHILD(signals_lose_no_hit, signal_body)
 
 static void signal_graph_body(void)
 {
@@ -528,11 +480,7 @@ static void signal_graph_body(void)
 	signals_with(&options);
 }
 
-static void signals_lose_no_hit_beside_a_tracer(void **state)
-{
-	(void)state;
-	in_child(signal_graph_body);
-}
+TEST_IN_CHILD(signals_lose_no_hit_beside_a_tracer, signal_graph_body)
 
 static void *work(void *data)
 {
@@ -556,11 +504,7 @@ static void thread_body(void)
 	check_hits();
 }
 
-static void threads_by_the_hundred_count_each_for_itself(void **state)
-{
-	(void)state;
-	in_child(thread_body);
-}
+TEST_IN_CHILD(threads_by_the_hundred_count_each_for_itself, thread_body)
 
 static void fork_body(void)
 {
@@ -576,11 +520,7 @@ static void fork_body(void)
 	check_hits();
 }
 
-static void both_sides_of_a_fork_count(void **state)
-{
-	(void)state;
-	in_child(fork_body);
-}
+TEST_IN_CHILD(both_sides_of_a_fork_count, fork_body)
 
 /* ---- on and off, and beside a tracer ---- */
 
@@ -615,11 +555,7 @@ static void toggle_body(void)
 	CHECK_EQUAL(returns, 10);
 }
 
-static void it_is_switched_in_the_middle_of_calls(void **state)
-{
-	(void)state;
-	in_child(toggle_body);
-}
+TEST_IN_CHILD(it_is_switched_in_the_middle_of_calls, toggle_body)
 
 static void both_body(void)
 {
@@ -640,11 +576,7 @@ static void both_body(void)
 		    of_a.ticks);
 }
 
-static void a_tracer_records_the_same_calls(void **state)
-{
-	(void)state;
-	in_child(both_body);
-}
+TEST_IN_CHILD(a_tracer_records_the_same_calls, both_body)
 
 static void no_room_body(void)
 {
@@ -665,11 +597,7 @@ static void no_room_body(void)
 	CHECK_EQUAL(engine_profile(number_a).hits, 1);
 }
 
-static void what_has_no_room_is_counted_as_lost(void **state)
-{
-	(void)state;
-	in_child(no_room_body);
-}
+TEST_IN_CHILD(what_has_no_room_is_counted_as_lost, no_room_body)
 
 int main(void)
 {

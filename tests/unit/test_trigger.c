@@ -87,11 +87,7 @@ static void traceoff_body(void)
 	CHECK_EQUAL(mail.argument[0], (uint64_t)GRAFTRACE_TRIGGER_TRACEOFF << 32 | watched_number);
 }
 
-static void traceoff_stops_recording_before_the_next_call(void **state)
-{
-	(void)state;
-	in_child(traceoff_body);
-}
+TEST_IN_CHILD(traceoff_stops_recording_before_the_next_call, traceoff_body)
 
 static void traceon_body(void)
 {
@@ -114,11 +110,7 @@ static void traceon_body(void)
 	CHECK_EQUAL(engine_arena()->tracing_on, 0);
 }
 
-static void traceon_starts_recording_with_the_call_itself(void **state)
-{
-	(void)state;
-	in_child(traceon_body);
-}
+TEST_IN_CHILD(traceon_starts_recording_with_the_call_itself, traceon_body)
 
 static pthread_barrier_t barrier;
 
@@ -150,11 +142,7 @@ static void threads_body(void)
 	CHECK_EQUAL(engine_mail(&mail), 1);
 }
 
-static void stopping_stops_every_thread_and_is_told_once(void **state)
-{
-	(void)state;
-	in_child(threads_body);
-}
+TEST_IN_CHILD(stopping_stops_every_thread_and_is_told_once, threads_body)
 
 static void late_body(void)
 {
@@ -178,11 +166,7 @@ static void late_body(void)
 	CHECK_EQUAL(returns(outer_number), 100);
 }
 
-static void a_late_return_acts_and_an_early_one_does_not(void **state)
-{
-	(void)state;
-	in_child(late_body);
-}
+TEST_IN_CHILD(a_late_return_acts_and_an_early_one_does_not, late_body)
 
 static void nth_body(void)
 {
@@ -198,11 +182,7 @@ static void nth_body(void)
 	CHECK_EQUAL(entries(watched_number), 100);
 }
 
-static void the_nth_hit_acts(void **state)
-{
-	(void)state;
-	in_child(nth_body);
-}
+TEST_IN_CHILD(the_nth_hit_acts, nth_body)
 
 static jmp_buf jump;
 
@@ -230,11 +210,7 @@ static void unwound_body(void)
 	CHECK_EQUAL(engine_mail(&mail), 0);
 }
 
-static void a_call_that_never_returns_is_late_when_it_is_taken_off(void **state)
-{
-	(void)state;
-	in_child(unwound_body);
-}
+TEST_IN_CHILD(a_call_that_never_returns_is_late_when_it_is_taken_off, unwound_body)
 
 /* Counts the stack traces in the ring. Of the last one: its calls' numbers, innermost first, and how many. */
 static unsigned stack_traces(uint32_t *functions, size_t room, size_t *calls)
@@ -275,11 +251,7 @@ static void stack_body(void)
 	CHECK_EQUAL(returns(outer_number), 4);
 }
 
-static void a_stack_trace_has_the_open_calls(void **state)
-{
-	(void)state;
-	in_child(stack_body);
-}
+TEST_IN_CHILD(a_stack_trace_has_the_open_calls, stack_body)
 
 /* Without a tracer no frames are kept, so there is no call to show. The sub-buffer is still open. */
 static void empty_stack_body(void)
@@ -318,11 +290,7 @@ static void silent_body(void)
 	CHECK_EQUAL(engine_arena()->tracing_on, 0);
 }
 
-static void a_function_that_no_filter_names_acts_unrecorded(void **state)
-{
-	(void)state;
-	in_child(silent_body);
-}
+TEST_IN_CHILD(a_function_that_no_filter_names_acts_unrecorded, silent_body)
 
 static void tracers_body(void)
 {
@@ -344,11 +312,7 @@ static void tracers_body(void)
 	CHECK_EQUAL(entries(inner_number), 5);
 }
 
-static void entries_count_whatever_the_tracer(void **state)
-{
-	(void)state;
-	in_child(tracers_body);
-}
+TEST_IN_CHILD(entries_count_whatever_the_tracer, tracers_body)
 
 int main(void)
 {
