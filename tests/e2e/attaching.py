@@ -148,13 +148,6 @@ def calls(graftrace, path="graftrace.data"):
     return found
 
 
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.005)
-
-
 def start_recording(graftrace, pid, *options):
     """Starts `graftrace record -P` and waits until it records."""
     tracer = graftrace.start("record", "-P", str(pid), *options)

@@ -13,6 +13,7 @@ import re
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,15 @@ def line_with(stream, pattern):
     while not (found := re.search(pattern, line := stream.readline())):
         seen += line
         assert line, f"nothing like {pattern!r}\n{seen}"
+    return found
+
+
+def wait_until(condition, what="what is waited for", seconds=60):
+    """What the condition returns, as soon as that is true."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"it never came: {what}"
+        time.sleep(0.01)
     return found
 
 

@@ -5,10 +5,11 @@ import errno
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+
+from conftest import wait_until
 
 PATIENCE = 60  # seconds, for what happens at once on a machine that is not busy
 
@@ -77,13 +78,6 @@ int main(void)
 
 def is_mounted(directory):
     return any(line.split()[1] == str(directory) for line in open("/proc/self/mounts"))
-
-
-def wait_until(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"it never came: {what}"
-        time.sleep(0.005)
 
 
 def has_opened(process, path):

@@ -12,7 +12,8 @@ import pytest
 
 import behaviour
 import format_reader
-from mounted import wait_until
+
+from conftest import wait_until
 
 BUILDS = {"gcc": ("gcc", ["-O2", "-g"]), "gcc-0": ("gcc", ["-O0", "-g"]),
           "gcc-dwarf4": ("gcc", ["-O1", "-gdwarf-4"]), "clang": ("clang", ["-O2", "-g"]),

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from attaching import (FLAGS, TRACER, Running, calls, end_recording, is_clean, look, looks_as,
-                       maps, record, start_recording, until_seen, wait_until)
-from conftest import line_with
+                       maps, record, start_recording, until_seen)
+from conftest import line_with, wait_until
 
 WAYS = {"unprepared": [], "patchable": ["-fpatchable-function-entry=5"], "pg": ["-pg"],
         "static": ["-static"], "no-pie": ["-no-pie", "-fno-pie"]}

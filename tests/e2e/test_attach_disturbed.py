@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from attaching import (MORE, TRACER, Running, calls, end_recording, is_clean, look, looks_as, maps, record,
-                       start_recording, wait_until)
+from attaching import (MORE, TRACER, Running, calls, end_recording, is_clean, look, looks_as, maps,
+                       record, start_recording)
+from conftest import wait_until
 from mounted import Mounted
 
 

@@ -12,7 +12,8 @@ import time
 import pytest
 
 from attaching import (FLAGS, MORE, Running, calls, end_recording, is_clean, look, looks_as,
-                       record, start_recording, wait_until)
+                       record, start_recording)
+from conftest import wait_until
 
 
 def kill_after(graftrace, pid, seconds, *options):

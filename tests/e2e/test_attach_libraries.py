@@ -3,7 +3,8 @@
 
 import pytest
 
-from attaching import Running, code, end_recording, is_clean, record, start_recording, wait_until
+from attaching import Running, code, end_recording, is_clean, record, start_recording
+from conftest import wait_until
 
 # Both have the same code at the same places, and come to lie at the same address by turns.
 LIBRARY = r"""

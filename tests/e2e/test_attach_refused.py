@@ -6,10 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
-from attaching import (FLAGS, GRAFTRACE, TRACER, Running, end_recording, record, start_recording,
-                       wait_until)
+from attaching import FLAGS, GRAFTRACE, TRACER, Running, end_recording, record, start_recording
 from behaviour import fixed_addresses
-from conftest import PROGRAMS
+from conftest import PROGRAMS, wait_until
 
 
 def refusal(graftrace, pid, *options):

@@ -12,26 +12,16 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from attaching import code, descriptors, looks_as, maps, signals
-from conftest import free_port, let_port_go, line_with
+from conftest import free_port, let_port_go, line_with, wait_until
 
 ROUNDS = int(os.environ.get("GRAFTRACE_ROUNDS", "3"))
 # How long each is, in turn: what comes between two attaches differs.
 TIMES_MS = [300, 5, 100, 20]
-
-
-def until(true, seconds=30):
-    """What `true` returns as soon as it is true."""
-    end = time.monotonic() + seconds
-    while not (result := true()):
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.02)
-    return result
 
 
 def answers(port):
@@ -64,14 +54,14 @@ class Before:
 
     def __init__(self, *pids):
         self.pids = pids
-        until(lambda: all(is_idle(pid) for pid in pids))
+        wait_until(lambda: all(is_idle(pid) for pid in pids))
         self.looks = [look(pid) for pid in pids]
         self.pieces = [pieces(pid) for pid in pids]
 
     def check(self):
         """Connections end a moment after their clients."""
         for pid, before, count in zip(self.pids, self.looks, self.pieces):
-            until(lambda: descriptors(pid) == before["descriptors"])
+            wait_until(lambda: descriptors(pid) == before["descriptors"])
             assert looks_as(pid, before, look)
             assert pieces(pid) < count + 16, maps(pid)
 
@@ -89,7 +79,7 @@ class Server:
                                         stderr=subprocess.DEVNULL, **how)
         self.pid = self.process.pid
         self.port = port
-        until(lambda: answers(port))
+        wait_until(lambda: answers(port))
 
     def stop(self, number=signal.SIGTERM):
         assert self.process.poll() is None, "the server has ended"
@@ -132,7 +122,7 @@ def nginx(tmp_path):
         """)
     server = Server(["nginx", "-e", f"{tmp_path}/error", "-p", str(tmp_path), "-c", f"{tmp_path}/conf"],
                     port)
-    server.workers = until(lambda: ready_workers(server.pid))
+    server.workers = wait_until(lambda: ready_workers(server.pid))
     yield server
     server.stop()
 
@@ -157,7 +147,8 @@ def postgres():
                       "-U", "tester", "postgres"]
     server.psql = [shutil.which("psql") or tools / "psql", *server.pgbench[1:]]
     # It listens before it is ready.
-    until(lambda: subprocess.run([*server.psql, "-c", "select"], capture_output=True).returncode == 0, 120)
+    wait_until(lambda: subprocess.run([*server.psql, "-c", "select"], capture_output=True).returncode == 0,
+               "the server", 120)
     yield server
     server.stop(signal.SIGINT)
     shutil.rmtree(data)
@@ -266,7 +257,7 @@ def test_workers_that_nginx_starts_anew_are_followed(graftrace, nginx):
     record = graftrace.start("record", "-P", nginx.pid)
     line_with(record.stderr, "recording process")
     nginx.process.send_signal(signal.SIGHUP)
-    until(lambda: children(nginx.pid) and not set(children(nginx.pid)) & set(nginx.workers))
+    wait_until(lambda: children(nginx.pid) and not set(children(nginx.pid)) & set(nginx.workers))
     subprocess.run(["curl", "-sf", f"http://127.0.0.1:{nginx.port}/page"], check=True, capture_output=True)
     record.send_signal(signal.SIGINT)
     _, said = record.communicate(timeout=30)

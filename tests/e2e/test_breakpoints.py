@@ -13,6 +13,7 @@ import time
 import pytest
 
 from attaching import code, maps, until_seen
+from conftest import wait_until
 
 FLAGS = ["-O1", "-fno-asynchronous-unwind-tables", "-pthread"]
 # As many calls as the program makes.
@@ -65,20 +66,12 @@ def is_in_its_loop(pid):
     return len(os.listdir(f"/proc/{pid}/task")) == 2 and blocked == 1 << (signal.SIGUSR1 - 1)
 
 
-def wait_for(condition):
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.01)
-    assert False, "nothing for a minute"
-
-
 def test_attaching_and_detaching_puts_bytes_and_signals_back(program, graftrace):
     with subprocess.Popen([str(program), "loop"], stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if line.startswith("action 0 1"):
                 break
-        wait_for(lambda: is_in_its_loop(process.pid))
+        wait_until(lambda: is_in_its_loop(process.pid))
         before = maps(process.pid), code(process.pid), signals_of(process.pid)
 
         def both_were_seen(_):
@@ -110,10 +103,10 @@ def test_a_killed_recorder_leaves_breakpoints_that_work_and_the_next_one_cleans_
         for line in process.stdout:
             if line.startswith("action 0 1"):
                 break
-        wait_for(lambda: is_in_its_loop(process.pid))
+        wait_until(lambda: is_in_its_loop(process.pid))
         before = code(process.pid), signals_of(process.pid)
         recorder = graftrace.start("record", "--breakpoints", "-P", process.pid)
-        wait_for(lambda: signals_of(process.pid) != before[1])
+        wait_until(lambda: signals_of(process.pid) != before[1])
         recorder.kill()
         recorder.communicate()
         time.sleep(0.2)

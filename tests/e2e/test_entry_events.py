@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
-from mounted import refused, wait_until
+from conftest import ROOT, wait_until
+from mounted import refused
 
 LIBRARY = r"""
 #include <graftrace/event.h>

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
-from mounted import refused, wait_until
+from conftest import ROOT, wait_until
+from mounted import refused
 
 FLAGS = [f"-I{ROOT / 'include'}"]
 

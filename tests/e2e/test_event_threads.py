@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
-from mounted import wait_until
+from conftest import ROOT, wait_until
 
 PROGRAM = r"""
 #include <graftrace/event.h>

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from attaching import Running, code, maps
-from conftest import BUILD, ROOT
-from mounted import wait_until
+from conftest import BUILD, ROOT, wait_until
 from watched import Watched
 
 FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from conftest import line_with
+from conftest import line_with, wait_until
 from judges import clickhouse, node
 
 # Makes rounds until its stdin ends, and says how many: each calls leaf() twice.
@@ -57,18 +57,9 @@ class Profiled:
         return int(re.search(r"(\d+) rounds", out)[1])
 
 
-def wait_for(what, seconds=30):
-    gone = threading.Event()
-    for _ in range(seconds * 20):
-        if found := what():
-            return found
-        gone.wait(0.05)
-    raise AssertionError("it does not happen")
-
-
 def test_each_call_is_in_one_interval(graftrace, program, tmp_path):
     run = Profiled(graftrace, program, "--interval", "150ms", "--format", "csv", "-o", "out")
-    wait_for(lambda: (tmp_path / "out").read_text().count(",leaf,") >= 3)
+    wait_until(lambda: (tmp_path / "out").read_text().count(",leaf,") >= 3)
     rounds = run.end()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out").read_text())))
     calls = collections.Counter()
@@ -83,7 +74,7 @@ def test_each_call_is_in_one_interval(graftrace, program, tmp_path):
 
 def test_tables_follow_each_other(graftrace, program, tmp_path):
     run = Profiled(graftrace, program, "--interval", "100ms", "--sort", "name", "-o", "out")
-    wait_for(lambda: (tmp_path / "out").read_text().count("once") >= 2)
+    wait_until(lambda: (tmp_path / "out").read_text().count("once") >= 2)
     rounds = run.end()
     text = (tmp_path / "out").read_text()
     heads = re.findall(r"^\d\d:\d\d:\d\d, the last \d+\.\d s$", text, re.M)
@@ -93,9 +84,9 @@ def test_tables_follow_each_other(graftrace, program, tmp_path):
 
 def test_promtool_takes_what_is_for_prometheus(graftrace, program, tmp_path):
     run = Profiled(graftrace, program, "--interval", "100ms", "--to", "prometheus", "-o", "out.prom")
-    wait_for(lambda: (tmp_path / "out.prom").exists())
+    wait_until(lambda: (tmp_path / "out.prom").exists())
     first = (tmp_path / "out.prom").read_text()
-    wait_for(lambda: (tmp_path / "out.prom").read_text() != first)
+    wait_until(lambda: (tmp_path / "out.prom").read_text() != first)
     rounds = run.end()
     text = (tmp_path / "out.prom").read_text()
     judged = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True,
@@ -149,7 +140,7 @@ def collector():
 def test_a_collector_takes_what_is_for_opentelemetry(graftrace, program, collector):
     run = Profiled(graftrace, program, "--interval", "100ms", "--to", "otlp", "-o",
                    f"http://127.0.0.1:{collector.server_port}")
-    wait_for(lambda: len(collector.asked) >= 4)
+    wait_until(lambda: len(collector.asked) >= 4)
     rounds = run.end()
     assert "answers 503: busy; what was counted goes with the next interval's" in run.err
     assert "the server takes figures again" in run.err
@@ -178,7 +169,7 @@ def test_clickhouse_sums_the_intervals(graftrace, program, clickhouse):
     server = clickhouse[0]
     run = Profiled(graftrace, program, "--interval", "100ms", "--to", "clickhouse", "-o",
                    f"http://127.0.0.1:{server.http}")
-    wait_for(lambda: ["graftrace_profile"] in server("SHOW TABLES") and
+    wait_until(lambda: ["graftrace_profile"] in server("SHOW TABLES") and
              int(server("SELECT uniq(from_ns) FROM graftrace_profile")[0][0]) >= 2)
     rounds = run.end()
     rows = server("SELECT function, sum(calls), uniq(build), min(total_ns >= self_ns) FROM graftrace_profile "

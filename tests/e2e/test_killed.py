@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attaching import Running, is_clean, look, looks_as, record, start_recording, wait_until
+from attaching import Running, is_clean, look, looks_as, record, start_recording
+from conftest import wait_until
 from served import PATIENCE
 
 PHASES = r"""

@@ -12,12 +12,11 @@ import shutil
 import signal
 import struct
 import subprocess
-import time
 
 import pytest
 
 import format_reader
-from conftest import ROOT
+from conftest import ROOT, wait_until
 
 pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
 
@@ -155,9 +154,7 @@ def test_an_orphan_is_removed_by_the_next(graftrace, program):
         return
     killed = graftrace.start("record", "--kernel=events", "-o", "killed.data", shutil.which("sleep"),
                              "1000")
-    deadline = time.monotonic() + 30
-    while not instances() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(instances, "the instance")
     killed.kill()
     killed.communicate()
     assert instances()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mounted import wait_until
+from conftest import wait_until
+
 
 LAST_LINE = re.compile(r"^graftrace: ([\d,]+) calls?, ([\d,]+) threads?, .* s, ([\d,]+) lost", re.M)
 

@@ -16,9 +16,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from conftest import line_with
+from conftest import line_with, wait_until
 from mounted import (PATIENCE, PROGRAM, Mounted, function_names, has_opened, is_mounted, leaves,
-                     refused, wait_until)
+                     refused)
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,12 @@ import os
 import re
 import signal
 import subprocess
-import time
 import urllib.request
 from collections import defaultdict
 
 import pytest
 
-from conftest import ROOT, line_with
+from conftest import ROOT, line_with, wait_until
 from mounted import PROGRAM as LIVE
 from served import serving
 from webdriver import Browser
@@ -514,10 +513,8 @@ def test_what_a_full_ring_loses_is_told_though_no_record_comes_after_it(graftrac
         assert process.stdout.readline() == "done\n"
         ask = lambda what: json.loads(urllib.request.urlopen(f"{url}api/{what}").read())
         urllib.request.urlopen(url).read()
-        end = time.monotonic() + 60
-        while "program" not in (seen := ask("overview")):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_until(lambda: "program" in ask("overview"), "the program's name")
+        seen = ask("overview")
         assert seen["lost"] > 1000000 and seen["lost"] + seen["calls"] == 3000001
     finally:
         process.communicate(timeout=20)

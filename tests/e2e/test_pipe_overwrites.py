@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mounted import wait_until
+from conftest import wait_until
 from served import PATIENCE, serving
 
 ROUNDS = 600

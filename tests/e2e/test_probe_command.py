@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS
-from mounted import wait_until
+from conftest import PROGRAMS, wait_until
 
 SOURCE = (PROGRAMS / "probes.c").read_text().splitlines()
 

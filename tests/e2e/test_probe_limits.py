@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from mounted import wait_until
+from conftest import wait_until
+
 
 
 def plain(program, *lines):

@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import format_reader
-from conftest import BUILD
+from conftest import BUILD, wait_until
 
 TOOL = BUILD / "tests" / "recording_tool"
 READER = Path(format_reader.__file__)
@@ -160,10 +159,7 @@ def test_a_recording_whose_recorder_was_killed_holds_what_was_written(graftrace,
     path = tmp_path / "graftrace.data"
     process = graftrace.start("record", "./slow", start_new_session=True)
     try:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not (
-                path.exists() and path.stat().st_size > 100_000):
-            time.sleep(0.05)
+        wait_until(lambda: path.exists() and path.stat().st_size > 100_000, "the file")
         process.kill()
         process.wait(timeout=10)
     finally:

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import pytest
 
+from conftest import wait_until
 from webdriver import Browser
 
 HOSTILE = "</script><script>document.title='taken'</script>"
@@ -335,9 +336,7 @@ def test_the_page_is_opened_where_there_is_a_display(graftrace):
     environment = opener(graftrace.directory)
     graftrace("runtime-breakdown", "x.csv", env={**environment, "DISPLAY": ":7"})
     opened = graftrace.directory / "opened"
-    end = time.monotonic() + 20
-    while not opened.exists() and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(opened.exists, "the browser")
     assert opened.read_text() == "x.html\n"
 
 

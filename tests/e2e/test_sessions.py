@@ -13,7 +13,8 @@ import tempfile
 
 import pytest
 
-from test_mount import Mounted, is_mounted, program, wait_until  # noqa: F401
+from conftest import wait_until
+from test_mount import Mounted, is_mounted, program  # noqa: F401
 
 PATIENCE = 60
 SESSIONS = pathlib.Path(__file__).with_name("sessions.txt")

@@ -11,7 +11,8 @@ import tempfile
 
 import pytest
 
-from test_mount import program, wait_until  # noqa: F401
+from conftest import wait_until
+from test_mount import program  # noqa: F401
 
 PATIENCE = 60
 

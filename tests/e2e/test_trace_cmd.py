@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mounted import PATIENCE, PROGRAM, Mounted, function_names, has_opened, wait_until
+from conftest import wait_until
+from mounted import PATIENCE, PROGRAM, Mounted, function_names, has_opened
 
 # Of a line of trace-cmd report: task, pid, CPU, time, event, text.
 LINE = re.compile(r"^\s*(\S+)-(\d+)\s+\[(\d+)\]\s+(\d+\.\d+): (\w+):\s+(.*)$", re.M)

@@ -7,9 +7,8 @@ import random
 import re
 import socket
 import subprocess
-import time
 
-from conftest import BUILD, ROOT, line_with
+from conftest import BUILD, ROOT, line_with, wait_until
 from unikernel import machine
 from test_unikernel_trace import ftrace, get, put, visit
 
@@ -232,9 +231,8 @@ def test_functions_switch_tracing_and_take_snapshots(machine):
     expect(machine, "set_ftrace_filter", "answer:snapshot:1", "POST")
     expect(machine, "trace_marker", "before")
     visit(machine, 1)
-    end = time.monotonic() + 30
-    while b"* Snapshot is freed *" in (text := ftrace(machine, "snapshot")):
-        assert time.monotonic() < end
+    wait_until(lambda: b"* Snapshot is freed *" not in ftrace(machine, "snapshot"), "the snapshot")
+    text = ftrace(machine, "snapshot")
     assert b"/* before */" in text and b"/* before */" not in ftrace(machine, "trace")
     expect(machine, "set_ftrace_filter", "!answer:snapshot:0", "POST")
     assert put(machine, "set_ftrace_filter", "!answer:snapshot:0", "POST")[0] == 400

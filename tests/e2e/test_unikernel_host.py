@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, wait_until
 from unikernel import machine
 from test_unikernel_trace import put, visit
 
@@ -154,9 +154,7 @@ def test_what_a_killed_recorder_wrote_is_read_with_the_host(graftrace, machine):
 
 def test_of_the_host_one_process_can_be_chosen(graftrace, machine):
     path = graftrace.directory / "one.data"
-    end = time.monotonic() + 60
-    while put(machine, "trace", "")[0] == 409 and time.monotonic() < end:  # the killed reader
-        time.sleep(0.05)
+    wait_until(lambda: put(machine, "trace", "")[0] != 409, "the end of the killed reader")
     recorder = Recorder(url_of(machine), path, "--kernel=events", "-e", SEND, "-P", str(os.getpid())).begins()
     visit(machine, 3)
     recorder.end()

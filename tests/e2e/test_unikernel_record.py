@@ -10,7 +10,7 @@ import time
 import pytest
 
 import format_reader
-from conftest import BUILD
+from conftest import BUILD, wait_until
 from unikernel import Machine, machine
 from test_unikernel_trace import entries_and_returns, put, visit
 
@@ -19,10 +19,8 @@ GRAFTRACE = BUILD / "cli" / "graftrace"
 
 @pytest.fixture(autouse=True)
 def empty(machine):
-    end = time.monotonic() + 60
-    while (status := put(machine, "trace", "")[0]) == 409:  # a reader before that left is found gone soon
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    # a reader before that left is found gone soon
+    status = wait_until(lambda: (status := put(machine, "trace", "")[0]) != 409 and status)
     assert status == 204
     yield
     assert "***" not in machine.output()

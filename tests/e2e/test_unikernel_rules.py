@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from conftest import wait_until
 from unikernel import Machine, machine
 from test_unikernel_events import expect, lines_of, quiet
 from test_unikernel_trace import Monitor, ftrace, put, visit
@@ -26,13 +27,9 @@ def texts_of(machine):
     return [text for *_, text in lines_of(read(machine, "trace"))]
 
 
-def wait_until(machine, path, text):
+def wait_for(machine, path, text):
     """The program goes on for a moment after it has answered."""
-    for _ in range(100):
-        if read(machine, path) == text:
-            return
-        time.sleep(0.1)
-    assert read(machine, path) == text
+    wait_until(lambda: read(machine, path) == text, f"{path}: {text}")
 
 
 @pytest.fixture
@@ -104,7 +101,7 @@ def test_tracing_is_switched_off_and_on_by_events(plain):
     assert read(plain, f"{CLOSE}/trigger") == "traceoff:count=1 if fd > 0\n"
     assert read(plain, f"{CLOSE}/enable") == "0*\n"
     visit(plain, 3)
-    wait_until(plain, "tracing_on", "0\n")
+    wait_for(plain, "tracing_on", "0\n")
     assert read(plain, f"{CLOSE}/trigger") == "traceoff:count=0 if fd > 0\n"
     expect(plain, "tracing_on", "1")
     visit(plain, 3)
@@ -112,14 +109,14 @@ def test_tracing_is_switched_off_and_on_by_events(plain):
     expect(plain, "tracing_on", "0")
     expect(plain, "events/syscalls/sys_exit_close/trigger", "traceon")
     visit(plain, 3)
-    wait_until(plain, "tracing_on", "1\n")
+    wait_for(plain, "tracing_on", "1\n")
 
 
 def test_an_event_enables_another_one(plain):
     expect(plain, f"{CLOSE}/trigger", "enable_event:syscalls:sys_exit_close:1")
     assert read(plain, "events/syscalls/sys_exit_close/enable") == "0*\n"
     visit(plain, 3)
-    wait_until(plain, "events/syscalls/sys_exit_close/enable", "1*\n")
+    wait_for(plain, "events/syscalls/sys_exit_close/enable", "1*\n")
     assert all(re.match(r"sys_close -> 0x0$", text) for text in texts_of(plain))
     assert put(plain, f"{CLOSE}/trigger", "enable_event:syscalls:sys_exit_close:1", "POST")[0] != 204  # there is one
 
@@ -132,7 +129,7 @@ def test_a_snapshot_and_a_stack_trace(plain):
     expect(plain, f"{CLOSE}/trigger", "stacktrace:1")
     expect(plain, f"{CLOSE}/trigger", "snapshot:1", "POST")
     visit(plain, 2)
-    wait_until(plain, f"{CLOSE}/trigger", "snapshot:count=0\nstacktrace:count=0\n")
+    wait_for(plain, f"{CLOSE}/trigger", "snapshot:count=0\nstacktrace:count=0\n")
     time.sleep(0.5)
     expect(plain, "events/enable", "0")
     text = read(plain, "snapshot")

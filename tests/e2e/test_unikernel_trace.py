@@ -12,7 +12,7 @@ import time
 import pytest
 
 import format_reader
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, wait_until
 from unikernel import LIMIT_S, Machine, balance_in, image, machine
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -317,11 +317,8 @@ def test_the_page_of_the_slow_copy_can_be_followed(tmp_path):
                                        env={**os.environ, "BUILD": str(BUILD), "BROWSER": "true",
                                             "DISPLAY": "", "WAYLAND_DISPLAY": ""})
             if "trace_pipe" in command:  # it waits for more
-                end = time.monotonic() + 60
                 pipe = tmp_path / "trace_pipe"
-                while not (pipe.exists() and b"copy_bytes" in pipe.read_bytes()):
-                    assert time.monotonic() < end
-                    time.sleep(0.05)
+                wait_until(lambda: pipe.exists() and b"copy_bytes" in pipe.read_bytes(), "records")
                 process.terminate()
                 process.communicate(timeout=60)
                 continue
@@ -384,9 +381,7 @@ def test_a_pipe_gives_each_record_once_and_goes_on(machine):
             assert heard.count(b" answer()") > before
         status, body = get(machine, "trace_pipe")
         assert status == 409, body
-    end = time.monotonic() + 30
-    while put(machine, "trace", "")[0] != 204:  # until the guest has seen that the reader left
-        assert time.monotonic() < end
+    wait_until(lambda: put(machine, "trace", "")[0] == 204, "the guest sees that the reader left")
 
 
 def test_a_ring_that_was_full_goes_on_when_it_is_cleared():
@@ -532,9 +527,8 @@ def test_clients_that_vanish_stall_or_talk_nonsense_end_nothing(machine):
         for taken in (0, 1, 1000, 100000):
             if path == "trace_pipe":
                 visit(machine, 10)  # what was sent to the last one is gone with it
-            end = time.monotonic() + LIMIT_S
-            while not vanish(machine, path, taken):  # the guest has not seen yet that the last one left
-                assert time.monotonic() < end
+            wait_until(lambda: vanish(machine, path, taken), "the guest sees that the last one left",
+                       LIMIT_S)
     stalled = [machine.connect(machine.trace_port) for _ in range(4)]
     for connection in stalled:
         connection.sendall(b"GET /ftrace/trace HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -575,9 +569,7 @@ def test_clients_that_vanish_stall_or_talk_nonsense_end_nothing(machine):
         with socket.create_connection(("127.0.0.1", port), timeout=50) as connection:
             connection.sendall(request)
             assert connection.recv(100).startswith(b"HTTP/1.")
-    end = time.monotonic() + 30
-    while get(machine, "tracing_on")[0] != 200:
-        assert time.monotonic() < end
+    wait_until(lambda: get(machine, "tracing_on")[0] == 200, "an answer")
     text = ftrace(machine, "trace")
     assert text.startswith(b"# tracer: function_graph") and text.count(b" answer()") == 900
     assert put(machine, "set_ftrace_filter", "")[0] == 204

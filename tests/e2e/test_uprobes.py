@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from conftest import wait_until
+
 PATIENCE = 60
 
 
@@ -56,13 +58,6 @@ def uprobe(tracefs, program, function):
         write("uprobe_events", f"-:{name}/{function}\n")
 
 
-def wait_for(true):
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_a_program_goes_on_under_uprobes_that_come_and_go(tracefs, compile, graftrace, tmp_path):
     # Position independent: addresses of the file's code are its offsets.
     program = compile("execs.c", "-O2", "-fcf-protection=full")
@@ -70,7 +65,7 @@ def test_a_program_goes_on_under_uprobes_that_come_and_go(tracefs, compile, graf
                               stdin=subprocess.PIPE)
     for _ in range(2):
         with uprobe(tracefs, program, "called") as hits:
-            wait_for(lambda: hits() > 10 or process.poll() is not None)
+            wait_until(lambda: hits() > 10 or process.poll() is not None)
             assert process.poll() is None
         # Its byte has been written back; it is called again.
         time.sleep(0.05)

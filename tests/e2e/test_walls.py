@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import line_with
-from mounted import wait_until
+from conftest import line_with, wait_until
 from served import Served, port_of
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
-from mounted import wait_until
+from conftest import ROOT, wait_until
 
 FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
 SOLD = "events/shop/sold/"
