@@ -53,7 +53,7 @@ static int change_command(struct gt_control_target *target,
 			       : gt_session_trigger_add(live->session, &trigger, message);
 	pthread_mutex_unlock(&live->change.lock);
 	free(glob);
-	return error == GT_ENOENT ? GT_EINVAL : error;
+	return error == GT_ENOENT || error == GT_EEXIST ? GT_EINVAL : error;
 }
 
 int gt_live_command_set(struct gt_control_target *target, const struct gt_control_command *command,

@@ -41,6 +41,8 @@ int gt_live_instance_command(struct gt_live *live, const struct gt_control_comma
 		       : gt_store_command_set(store, command);
 	if (error == GT_ENOENT)
 		gt_message_set(message, "there is no such command");
+	else if (error == GT_EEXIST)
+		gt_message_set(message, "the function has this command");
 	else if (error == GT_ENOSPC)
 		gt_message_set(message, "an instance has %d commands at the most",
 			       GT_ROUTE_COMMANDS);

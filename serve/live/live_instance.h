@@ -69,10 +69,10 @@ void gt_live_release(struct gt_live *live);
 
 /* The commands and threads of an instance, as the operations of struct gt_control_ops. which: 0
  * set_ftrace_pid, 1 set_ftrace_notrace_pid. */
-/* Sets or removes a command (gt_route_command_set). Call with change.lock held; pulls, takes instances.lock. GT_ENOENT:
- * there is none to remove; GT_ENOSPC; GT_ENOMEM; an error of gt_live_ask(), which may be GT_ENOMEM, too. After an error
- * the command to be set is not there, nor one whose count it was to replace if the error is of gt_live_ask(). A command
- * to be removed is gone after any error but GT_ENOENT. */
+/* Adds or removes a command (gt_route_command_set). Call with change.lock held; pulls, takes instances.lock. GT_ENOENT:
+ * there is none to remove; GT_EEXIST: the same one is there, and stays; GT_ENOSPC; GT_ENOMEM; an error of gt_live_ask(),
+ * which may be GT_ENOMEM, too. After another error the command to be set is not there. A command to be removed is gone
+ * after any error but GT_ENOENT. */
 int gt_live_instance_command(struct gt_live *live, const struct gt_control_command *command,
 			     bool remove, struct gt_message *message);
 /* The index-th; GT_ENOENT after the last. The function's name is copied into `text`, cut to `room`. Takes the store's

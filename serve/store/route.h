@@ -115,8 +115,8 @@ void gt_route_switch(struct gt_route *route, bool on);
 void gt_route_fini(struct gt_route *route);
 
 /* Commands. Two are the same if function and action are, and if both have a count or both have none
- * (GT_ACTION_UNLIMITED); the number of the count does not matter. set: adds one, or replaces the count of the same
- * one. GT_ENOSPC: there are GT_ROUTE_COMMANDS; GT_EINVAL: the glob is too long; GT_ENOMEM. remove: removes the same
+ * (GT_ACTION_UNLIMITED); the number of the count does not matter. set: adds one. GT_EEXIST: the same one is there;
+ * GT_ENOSPC: there are GT_ROUTE_COMMANDS; GT_EINVAL: the glob is too long; GT_ENOMEM. remove: removes the same
  * one; GT_ENOENT: there is none. read: the index-th, also one whose hits are used up (count 0); GT_ENOENT after the
  * last. The name is the route's, and valid until the next gt_route_command_set() or gt_route_fini(). */
 int gt_route_command_set(struct gt_route *route, const struct gt_control_command *command);

@@ -43,12 +43,10 @@ static struct gt_route_command *unused(struct gt_route *route)
 
 int gt_route_command_set(struct gt_route *route, const struct gt_control_command *command)
 {
-	struct gt_route_command *at = find(route, command);
+	struct gt_route_command *at;
 
-	if (at != NULL) {
-		at->left = command->count;
-		return 0;
-	}
+	if (find(route, command) != NULL)
+		return GT_EEXIST;
 	if (command->function_bytes >= sizeof(at->glob))
 		return GT_EINVAL;
 	if (route->commands == NULL) {

@@ -486,6 +486,28 @@ static void what_the_session_took_is_shown_though_it_failed(void **state)
 	assert_string_equal(get("current_tracer"), "function\n");
 }
 
+/* Of two writers of one command the second has not seen the first one's. */
+static void a_command_of_an_instance_stays_if_the_same_one_is_refused(void **state)
+{
+	struct gt_control_command command = {
+		.function = "beta", .function_bytes = 4, .action = GT_ACTION_TRACEOFF, .count = 3
+	};
+	struct gt_control_node node;
+
+	(void)state;
+	assert_int_equal(gt_control_make(gt_live_control(live), "instances/some", 14, &message), 0);
+	assert_int_equal(gt_control_find(gt_live_control(live), "instances/some/trace", 20, &node),
+			 0);
+	assert_int_equal(node.target->ops->command_set(node.target, &command, &message), 0);
+	session.unpatched = true;
+	command.count = 5;
+	assert_int_equal(node.target->ops->command_set(node.target, &command, &message), GT_EINVAL);
+	command.function = "alpha", command.function_bytes = 5;
+	assert_int_equal(node.target->ops->command_set(node.target, &command, &message), GT_EBUSY);
+	assert_non_null(strstr(get("instances/some/set_ftrace_filter"), "beta:traceoff:count=3\n"));
+	assert_null(strstr(get("instances/some/set_ftrace_filter"), "alpha:"));
+}
+
 static void pausing_holds_while_the_trace_is_open(void **state)
 {
 	struct gt_control_handle handle;
@@ -777,6 +799,7 @@ int main(void)
 		TEST(clocks_move_the_time_stamps_only),
 		TEST(commands_become_triggers),
 		TEST(what_the_session_took_is_shown_though_it_failed),
+		TEST(a_command_of_an_instance_stays_if_the_same_one_is_refused),
 		TEST(pausing_holds_while_the_trace_is_open),
 		TEST(trace_pipe_has_one_reader_and_holds_the_tracer),
 		TEST(a_trace_stays_the_same_while_the_clock_gets_better),
