@@ -28,7 +28,6 @@ struct place {
 	struct gt_ring_ops ring;
 	struct gt_raw *raw;	      /* NULL: not open */
 	bool ever;		      /* was open since the set was made */
-	bool was_ever;		      /* … before all was discarded */
 	struct gt_merge_given *given; /* if not open: the read positions; `given_count` */
 	uint32_t given_count;
 	uint64_t switches_given; /* if not open: context switches were given up to this clock */
@@ -403,23 +402,29 @@ static void move_base(struct gt_live *live)
 bool gt_live_raw_discard(struct gt_live *live, uint64_t begun)
 {
 	struct gt_live_raw *set = live->reading.raw;
-	bool all = true;
+	bool *ever; /* of each place, before */
+	bool all;
 
 	if (set == NULL || set->open == 0)
 		return false;
+	ever = calloc(set->place_count, sizeof(*ever));
+	all = ever != NULL;
 	for (uint32_t i = 0; i < set->place_count; i++) {
 		struct place *place = &set->places[i];
 
-		place->was_ever = place->ever;
-		if (place->raw != NULL)
+		if (place->raw != NULL) {
 			discard_place(place->raw, begun);
-		else
+		} else if (ever != NULL) {
+			ever[i] = place->ever;
 			all &= discard_closed(place, begun);
+		}
 	}
 	if (all)
 		move_base(live);
-	for (uint32_t i = 0; i < set->place_count; i++)
-		set->places[i].ever = set->places[i].was_ever;
+	for (uint32_t i = 0; ever != NULL && i < set->place_count; i++)
+		if (set->places[i].raw == NULL)
+			set->places[i].ever = ever[i];
+	free(ever);
 	advance(live);
 	return true;
 }
