@@ -78,7 +78,7 @@ static bool lacks_part(const char *path, struct gt_recording *recording, unsigne
 			       path);
 	else if (parts == GT_LOOK_USER && is_linux)
 		gt_message_set(message, "--user: '%s' has the kernel's records only", path);
-	else if (parts == GT_LOOK_KERNEL && !is_linux && !gt_has_kernel(recording))
+	else if (parts == GT_LOOK_KERNEL && !is_linux && !gt_has_linux(recording))
 		gt_message_set(message,
 			       "--kernel: nothing of the kernel is in '%s'; 'graftrace record "
 			       "--kernel' puts it there",
@@ -104,7 +104,7 @@ struct gt_recording *gt_look_open_parts(const char *command, const char *path, u
 	}
 	if (error == 0)
 		tell_kernel(command, path, &notes);
-	if (error == 0 && parts != GT_LOOK_USER && gt_has_kernel(recording))
+	if (error == 0 && parts != GT_LOOK_USER && gt_has_linux(recording))
 		put_beside(command, path, parts == GT_LOOK_KERNEL, &recording);
 	if (error == 0)
 		return recording;
@@ -203,7 +203,6 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 {
 	const struct gt_recording_info *info = gt_recording_info(recording);
 	struct gt_target *target = gt_recording_target(recording);
-	struct gt_writer writer;
 	const uint64_t first = gt_target_first_start(target, 0);
 
 	*about = (struct gt_export_about){
@@ -213,7 +212,7 @@ void gt_look_describe(struct gt_export_about *about, struct gt_recording *record
 		.made_by = "graftrace " GRAFTRACE_VERSION,
 		.realtime_ns = info->realtime_ns,
 		.start = first == UINT64_MAX ? 0 : first,
-		.is_kernel = target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0,
+		.is_kernel = gt_target_is_kernel(target),
 		.build = find_build,
 		.build_user = recording,
 	};

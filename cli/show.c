@@ -347,25 +347,23 @@ static int print(struct gt_text *text, int fd, bool *shown)
 	return result;
 }
 
-/* Whether switches of a program's threads were asked for as an event: without a tracer they are not recorded else. A
- * kernel has them as events anyway. */
+/* Whether switches of a program's threads were asked for as an event: without a tracer they are not recorded else.
+ * Linux has them as events anyway. */
 static bool is_of_switches(const char *path, struct gt_recording *recording)
 {
 	return gt_recording_target(recording)->tracer == GRAFTRACE_TRACER_NOP &&
 	       gt_recording_info(recording)->has_switches && !gt_is_trace_dat_path(path) &&
-	       !gt_has_kernel(recording);
+	       !gt_has_linux(recording);
 }
 
 /* Is it known when threads were off the CPU? For `times` all records of a kernel are read once;
  * otherwise its CPUs' switches are enough. */
 static bool is_known(struct gt_recording *recording, bool times)
 {
-	struct gt_writer writer;
 	struct gt_target *target = gt_recording_target(recording);
 
 	if (times ? gt_target_has_off_cpu(target)
-		  : gt_recording_info(recording)->has_switches ||
-			    (target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0))
+		  : gt_recording_info(recording)->has_switches || gt_target_is_kernel(target))
 		return true;
 	gt_complain(NAME, "this recording does not have when threads were off the CPU");
 	return false;

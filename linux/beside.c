@@ -63,7 +63,7 @@ struct beside {
 	struct gt_merge merge;
 };
 
-bool gt_has_kernel(struct gt_recording *recording)
+bool gt_has_linux(struct gt_recording *recording)
 {
 	return gt_recording_kernel_count(recording) > 0;
 }
@@ -595,7 +595,7 @@ static int convert_parts(const char *path, const char *to, bool kernel_only,
 	error = beside.tep != NULL ? read_files(&beside) : GT_ENOMEM;
 	if (error == 0)
 		error = find_rings(&beside);
-	beside.is_guest = gt_linux_is_guest(beside.recording);
+	beside.is_guest = gt_target_is_kernel(beside.target);
 	beside.first_cpu = beside.is_guest ? gt_linux_guest_cpus(beside.recording) : 0;
 	struct gt_file_writer_options options = {
 		.size = sizeof(options),

@@ -11,8 +11,8 @@
 
 #include "linux/convert.h"
 
-/* Has the recording what the kernel recorded? */
-bool gt_has_kernel(struct gt_recording *recording);
+/* Has the recording what Linux recorded beside? (Whether it is a kernel's own: gt_target_is_kernel().) */
+bool gt_has_linux(struct gt_recording *recording);
 
 /* As gt_linux_convert, of the recording at `path`. */
 int gt_beside_open(const char *path, struct gt_recording **recording, struct gt_linux_notes *notes,

@@ -11,14 +11,6 @@
 
 #define CPUS_MAX 4096u /* a file may say anything */
 
-bool gt_linux_is_guest(struct gt_recording *recording)
-{
-	struct gt_target *target = gt_recording_target(recording);
-	struct gt_writer writer;
-
-	return target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0;
-}
-
 uint32_t gt_linux_guest_generations(struct gt_recording *recording)
 {
 	struct gt_target *target = gt_recording_target(recording);

@@ -6,14 +6,10 @@
 #ifndef GT_LINUX_GUEST_H
 #define GT_LINUX_GUEST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/trace/target.h"
 #include "read/recording.h"
-
-/* Is it the recording of a kernel, whose writers are CPUs? */
-bool gt_linux_is_guest(struct gt_recording *recording);
 
 /* Above the generations of all its CPUs; its threads have other ones. */
 uint32_t gt_linux_guest_generations(struct gt_recording *recording);

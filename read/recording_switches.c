@@ -51,13 +51,6 @@ int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *pay
 	return 0;
 }
 
-static bool is_kernel(struct gt_target *target)
-{
-	struct gt_writer writer;
-
-	return target->ring->writer(target, 0, &writer) == 0 && writer.pid == 0;
-}
-
 static void add_switch(struct gt_switches *switches, const struct gt_record *record)
 {
 	struct gt_switch out = { record->clock, (uint32_t)record->previous_tid, record->cpu,
@@ -102,7 +95,7 @@ int gt_recording_off_cpu(struct gt_recording *recording, uint32_t tid, uint64_t 
 {
 	if (!recording->have_switches && !recording->looked_for_switches) {
 		recording->looked_for_switches = true;
-		if (is_kernel(gt_recording_target(recording)))
+		if (gt_target_is_kernel(gt_recording_target(recording)))
 			collect(recording);
 	}
 	if (!recording->have_switches && !recording->kernel_switches)

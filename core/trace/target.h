@@ -339,6 +339,13 @@ static inline uint64_t gt_target_first_start(struct gt_target *target, uint32_t 
 	return first;
 }
 
+/* Is it a kernel's? Its writers are CPUs and belong to no process. */
+static inline bool gt_target_is_kernel(struct gt_target *target)
+{
+	struct gt_writer writer;
+	return target->ring->writer(target, 0, &writer) == GT_OK && writer.pid == 0;
+}
+
 /*
  * Where a recording goes, as it is made: the writer of graftrace.data implements it, the session
  * calls it. Each returns 0 or a negative enum gt_error (the session then stops recording, never

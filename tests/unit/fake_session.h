@@ -518,11 +518,10 @@ int gt_session_join(struct gt_session *of, uint32_t *who, struct gt_message *mes
 int gt_session_ask(struct gt_session *of, uint32_t who, const struct gt_trace_settings *ask,
 		   struct gt_message *message)
 {
-	(void)of;
 	(void)who;
 	(void)ask;
 	(void)message;
-	return 0;
+	return of->unpatched ? GT_EBUSY : 0;
 }
 
 void gt_session_set_transport(struct gt_session *of)
