@@ -163,12 +163,24 @@ static void report_files(struct frames *frames)
 	dwfl_report_end(frames->dwfl, NULL, NULL);
 }
 
-static int begin(struct frames *frames)
+static bool begin(struct frames *frames)
 {
 	static const Dwfl_Callbacks files = {
 		.find_elf = open_file,
 		.find_debuginfo = find_no_debug,
 	};
+
+	frames->files = calloc(frames->out->maps.count + 1, sizeof(*frames->files));
+	frames->dwfl = frames->files != NULL ? dwfl_begin(&files) : NULL;
+	if (frames->dwfl == NULL)
+		return false;
+	report_files(frames);
+	return true;
+}
+
+/* Reads the first of the files. */
+static bool attach(struct frames *frames)
+{
 	static const Dwfl_Thread_Callbacks threads = {
 		.next_thread = no_thread,
 		.get_thread = get_thread,
@@ -176,14 +188,7 @@ static int begin(struct frames *frames)
 		.set_initial_registers = set_registers,
 	};
 
-	frames->files = calloc(frames->out->maps.count + 1, sizeof(*frames->files));
-	frames->dwfl = frames->files != NULL ? dwfl_begin(&files) : NULL;
-	if (frames->dwfl == NULL)
-		return GT_ENOMEM;
-	report_files(frames);
-	return dwfl_attach_state(frames->dwfl, NULL, frames->out->process->pid, &threads, frames)
-		       ? 0
-		       : GT_EFORMAT;
+	return dwfl_attach_state(frames->dwfl, NULL, frames->out->process->pid, &threads, frames);
 }
 
 /* Code that the program has made itself: no file describes its frames. */
@@ -311,10 +316,12 @@ static void answer_all(struct gt_detach *out, const struct gt_credentials *user,
 	prctl(PR_SET_DUMPABLE, 0); /* SIGBUS leaves no core file */
 	close_others(out->process);
 	limit_memory();
-	if (begin(&frames) != 0)
+	if (!begin(&frames))
 		return;
 	become(user);
 	end_with(parent);
+	if (!attach(&frames))
+		return;
 	for (size_t i = 0; i < out->wanted_count; i++)
 		answers[i] = unwinds(&frames, &out->wanted[i]) ? UNWINDS : WAITS;
 }
