@@ -32,7 +32,8 @@ static uint64_t find(const struct gt_process *process)
 uint64_t gt_told_map(struct gt_remote *remote, const struct graftrace_agent_image *header)
 {
 	const uint64_t arguments[6] = {
-		0, GRAFTRACE_TOLD_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0
+		0, GRAFTRACE_TOLD_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		(uint64_t)-1, 0
 	};
 	struct graftrace_told told = { .magic = GRAFTRACE_TOLD_MAGIC, .name = "[graftrace]" };
 	uint64_t at = find(remote->process);

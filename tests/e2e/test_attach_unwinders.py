@@ -516,6 +516,7 @@ KEEPS_WHAT_IT_WAS_TOLD = r"""
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 static struct dl_phdr_info list[64];
 static int count;
 static volatile unsigned long sum;
@@ -544,6 +545,9 @@ int main(void)
 			count = 0;
 			dl_iterate_phdr(add, NULL);
 		}
+		if (line[0] == 'm')
+			for (int i = 0; i < 4; i++)
+				mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		printf("%d of ours\n", look(0));
 		fflush(stdout);
 	}
@@ -577,6 +581,18 @@ def test_what_a_program_was_told_of_the_agent_stays_readable(graftrace, compile)
         # One page, which the next graftrace takes again; nobody is told of it any more.
         assert len(left[0]) == len(before) + 1 and left[0] == left[1] == left[2]
         assert of_ours(target("list")) == 0
+
+
+def test_the_page_of_what_a_program_was_told_is_found_beside_pages_of_the_program(graftrace, compile):
+    with Running(compile(KEEPS_WHAT_IT_WAS_TOLD, "-O1")) as target:
+        for attempt in range(2):
+            tracer = start_recording(graftrace, target.pid)
+            assert of_ours(target("list")) >= 2
+            end_recording(tracer)
+            if not attempt:
+                target("map")
+                before = mapped(target.pid)
+        assert mapped(target.pid) == before
 
 
 # The C library calls callbacks of several threads one after the other, and some rely on that.
