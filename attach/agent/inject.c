@@ -480,6 +480,7 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 	struct gt_process *process = remote->process;
 	struct graftrace_agent_state *state;
 	uint64_t bytes;
+	bool kept;
 	int64_t result;
 	int error;
 
@@ -516,7 +517,8 @@ int gt_inject_agent(struct gt_remote *remote, const struct gt_arena *arena, uint
 		.flags = agent_flags(process->pid),
 		.tsc_per_ms = tsc_per_ms,
 	};
-	state->told = agent->told = gt_told_map(remote, &agent->header);
+	state->told = agent->told = gt_told_map(remote, &agent->header, &kept);
+	state->told_others = kept;
 	find_stack(process->pid, remote->saved.rsp, state);
 	if (remote_call(remote, &result, NULL, SYS_getpid, 0, 0, 0, 0, 0, 0) == 0)
 		state->process = (uint32_t)result;

@@ -29,7 +29,7 @@ static uint64_t find(const struct gt_process *process)
 	return found;
 }
 
-uint64_t gt_told_map(struct gt_remote *remote, const struct graftrace_agent_image *header)
+uint64_t gt_told_map(struct gt_remote *remote, const struct graftrace_agent_image *header, bool *kept)
 {
 	const uint64_t arguments[6] = {
 		0, GRAFTRACE_TOLD_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -39,6 +39,7 @@ uint64_t gt_told_map(struct gt_remote *remote, const struct graftrace_agent_imag
 	uint64_t at = find(remote->process);
 	int64_t result;
 
+	*kept = at != 0;
 	if (!at && gt_remote_call(remote, SYS_mmap, arguments, &result, NULL) == 0 && result > 0)
 		at = (uint64_t)result;
 	memcpy(told.headers[0], header->phdrs, sizeof(told.headers[0]));

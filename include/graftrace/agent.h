@@ -459,7 +459,8 @@ struct graftrace_agent_state {
 	 * call the program. */
 	uint32_t leaving;
 	uint64_t told; /* address of the struct graftrace_told; 0: it could not be mapped */
-	/* The agent's. 1: others than unwinders, which copy what they use, were told of it: it stays. */
+	/* The agent's. 1: others than unwinders, which copy what they use, were told of it, or of an earlier agent by
+	 * it: it stays. */
 	uint32_t told_others;
 	uint32_t reserved1;
 };

@@ -580,6 +580,10 @@ def test_what_a_program_was_told_of_the_agent_stays_readable(graftrace, compile)
             left.append(mapped(target.pid))
         # One page, which the next graftrace takes again; nobody is told of it any more.
         assert len(left[0]) == len(before) + 1 and left[0] == left[1] == left[2]
+        # Not even one that has told of nothing takes it away.
+        record(graftrace, target.pid, "--for", "50ms")
+        assert mapped(target.pid) == left[0]
+        assert of_ours(target("read")) == told
         assert of_ours(target("list")) == 0
 
 
