@@ -29,11 +29,13 @@ static uint64_t find(const struct gt_process *process)
 	return found;
 }
 
-uint64_t gt_told_map(struct gt_remote *remote, const struct graftrace_agent_image *header, bool *kept)
+uint64_t gt_told_map(struct gt_remote *remote, const struct graftrace_agent_image *header,
+		     bool *kept)
 {
+	/* The last: the kernel does not join it with read-only pages of the program's. */
+	const uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	const uint64_t arguments[6] = {
-		0, GRAFTRACE_TOLD_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		(uint64_t)-1, 0
+		0, GRAFTRACE_TOLD_BYTES, PROT_READ, flags, (uint64_t)-1, 0
 	};
 	struct graftrace_told told = { .magic = GRAFTRACE_TOLD_MAGIC, .name = "[graftrace]" };
 	uint64_t at = find(remote->process);
