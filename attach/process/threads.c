@@ -250,7 +250,9 @@ static bool is_dead(pid_t tid)
 	const char *fields = gt_proc_stat(text, sizeof(text), tid, tid);
 	unsigned long flags = 0;
 
-	if (fields == NULL || sscanf(fields, "%c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+	if (fields == NULL) /* it is gone, or we have no descriptor left */
+		return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+	if (sscanf(fields, "%c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
 		return true;
 	return state == 'Z' || state == 'X' || (flags & EXITING);
 }
@@ -562,6 +564,9 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 	pid_t tid;
 
 	*found = 0;
+	if (numbers == NULL && errno != ENOENT && errno != ESRCH)
+		return gt_fail(message, GT_EIO, "cannot list the threads of process %d: %s",
+			       (int)pid, strerror(errno));
 	if (numbers == NULL && pid != process->pid)
 		return 0;
 	if (numbers == NULL)

@@ -99,8 +99,8 @@ struct gt_stopped_threads {
 };
 
 /* Stops the world: repeats until a pass over the threads finds no new one. On error none is left
- * stopped; GT_EAGAIN: somebody else traces one. process->stopped is set, to 0 if all are late. Within
- * gt_tracer_run(). */
+ * stopped; GT_EAGAIN: somebody else traces one; GT_EIO: they cannot be listed (no descriptor is left). process->stopped
+ * is set, to 0 if all are late. Within gt_tracer_run(). */
 int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threads,
 		    struct gt_message *message);
 /* Lets all go; waits for the late ones, with process->helper at work (a bounded time; then they stay

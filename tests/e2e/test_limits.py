@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from attaching import Running, is_clean
 from conftest import BUILD
 
 GRAFTRACE = str(BUILD / "cli" / "graftrace")
@@ -140,3 +141,15 @@ def test_a_process_that_has_locked_its_memory_is_attached_to_without_more(locked
             process.communicate("\n", timeout=60)
             assert host.wait(60) == 0
         assert process.returncode == 0
+
+
+def test_a_graftrace_without_descriptors_says_what_it_cannot_do(attached, tmp_path):
+    """It refuses before, or it leaves nothing behind, or tells of it."""
+    said = set()
+    with Running(attached) as target:
+        for most in range(10, 30):
+            ended = limited(f"ulimit -n {most}", GRAFTRACE, "record", "-P", target.pid, "--for", "20ms", "-o",
+                            tmp_path / "data")
+            assert ended.returncode != 0 or is_clean(target.pid) or "Too many open files" in ended.stderr
+            said.add(ended.returncode)
+    assert said == {0, 1}
