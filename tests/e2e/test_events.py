@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Events: the static probes of programs, ours and others', with their fields."""
 
+import os
 import re
 import subprocess
 import time
@@ -76,6 +77,55 @@ def test_the_same_note_is_what_others_read(fast):
                             text=True, check=True, stdin=subprocess.DEVNULL).stdout
     assert {tuple(line.split()[1:3]) for line in probes.splitlines() if line.startswith("stap")} == {
         ("shop", "sold"), ("shop", "closed"), ("shop", "rang"), ("own", "heard"), ("own", "registers")}
+
+
+SALES = r"""
+#include <graftrace/event.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		GRAFTRACE_EVENT(TILL, sale, GRAFTRACE_INT(int, count, atoi(argv[i])), GRAFTRACE_STRING(what, argv[i]));
+}
+"""
+
+
+# perf's probes have names that the whole machine shares.
+TILL = f"till{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def sales(compile):
+    """A program that sells what its arguments say, as a command."""
+    return [str(compile(SALES.replace("TILL", TILL), "-O2", FLAGS[1])), "3apples", "-4pears", "5plums"]
+
+
+def test_bpftrace_sees_the_events_that_graftrace_sees(sales, graftrace):
+    probe = f"usdt:{sales[0]}:{TILL}:sale"
+    listed = subprocess.run(["bpftrace", "-l", probe], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert listed == probe + "\n"
+    seen = subprocess.run(["bpftrace", "-c", " ".join(sales), "-e",
+                           probe + ' { printf("count=%d what=\\"%s\\"\\n", (int32)arg0, str(arg1)); }'],
+                          capture_output=True, text=True, check=True, timeout=60).stdout
+    graftrace("record", "-e", f"{TILL}:sale", "--", *sales)
+    ours = re.findall(r"sale: (count=.*)", shown(graftrace))
+    assert len(ours) == 3 and re.findall("count=.*", seen) == ours
+
+
+def test_perf_sees_the_events_that_graftrace_sees(sales, tmp_path):
+    def perf(*words):
+        return subprocess.run(["perf", *words], env={**os.environ, "HOME": str(tmp_path)}, cwd=tmp_path,
+                              capture_output=True, text=True, check=True, timeout=60).stdout
+
+    perf("buildid-cache", "--add", sales[0])
+    event = f"sdt_{TILL}:sale"
+    assert re.search(rf"^ *{event} +\[SDT event\]$", perf("list", "sdt"), re.M)
+    perf("probe", "-x", sales[0], f"%{event}")
+    try:
+        perf("record", "-q", "-o", "sales.data", "-e", event, *sales)
+        assert re.findall(r" arg1=(-?\d+) arg2=", perf("script", "-i", "sales.data")) == ["3", "-4", "5"]
+    finally:
+        perf("probe", "-d", event)
 
 
 def test_the_header_is_one_of_cpp_too(compile, graftrace):

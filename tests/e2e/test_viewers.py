@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from judges import modules
 from test_export import THREADS
 from webdriver import Browser
@@ -142,12 +143,25 @@ def coloured(picture):
     return float(mean)
 
 
-def test_kernelshark_shows_trace_dat(graftrace, recorded, tmp_path):
-    graftrace("export", "--to", "trace.dat", "-o", "calls.dat")
+def shown_by_kernelshark(tmp_path):
+    """Opens calls.dat; how much is drawn of its tasks."""
     title = on_screen(["kernelshark", "calls.dat"], tmp_path)
     assert title == "Kernel Shark (calls.dat)"
     said = (tmp_path / "viewer.log").read_text()
     assert 'Loading  "calls.dat"' in said and not re.search(r"fail(?!ed to initialize on stream)|error", said, re.I), said
-    assert recorded and coloured(tmp_path / "picture.png") > 2000
+    return coloured(tmp_path / "picture.png")
+
+
+def test_kernelshark_shows_trace_dat(graftrace, recorded, tmp_path):
+    graftrace("export", "--to", "trace.dat", "-o", "calls.dat")
+    assert shown_by_kernelshark(tmp_path) > 2000 and recorded
     if where := os.environ.get("GRAFTRACE_PICTURES"):
         (Path(where) / "kernelshark.png").write_bytes((tmp_path / "picture.png").read_bytes())
+
+
+def test_kernelshark_shows_events(graftrace, compile, tmp_path):
+    """Of the system calls of a program, and of its own; no call beside them."""
+    program = compile("events.c", "-O2", "-pthread", f"-I{ROOT / 'include'}")
+    graftrace("record", "-p", "nop", "-e", "syscalls", "-e", "shop:*", "--", program, "storm")
+    graftrace("export", "--to", "trace.dat", "-o", "calls.dat")
+    assert shown_by_kernelshark(tmp_path) > 2000
