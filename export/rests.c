@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of the events "off_cpu" of all records: see rests.h.
+ * Sums of the events graftrace:off_cpu: see rests.h.
  */
 #define _GNU_SOURCE
 #include "export/rests.h"
@@ -12,17 +12,12 @@
 
 #include "core/trace/hash.h"
 #include "core/trace/merge.h"
+#include "core/trace/rest.h"
 #include "port/host/memory.h"
 
-#define EVENT	  "off_cpu: "
-#define SLEPT	  "slept "
-#define PREEMPTED "preempted"
-#define UNTIL	  " us until "
-#define WOKE	  " woke it, waited "
-#define WAITED	  ", waited "
-#define NAME_MAX  64
-#define ROWS_MAX  65536u
-#define PLACES	  (2 * ROWS_MAX) /* a power of two */
+#define NAME_MAX 64
+#define ROWS_MAX 65536u
+#define PLACES	 (2 * ROWS_MAX) /* a power of two */
 
 struct rest {
 	uint32_t tid;
@@ -39,38 +34,13 @@ struct rests {
 	uint32_t *places; /* hash table by thread and waker: index of a row + 1 */
 };
 
-/* Parses microseconds with three decimals. */
-static uint64_t ns_of(const char *text)
+/* By whom its sleep was ended, as people see it. */
+static void put_waker(const struct gt_rest *rest, char waker[NAME_MAX])
 {
-	char *end;
-	uint64_t us = strtoull(text, &end, 10);
-
-	return us * 1000 + (*end == '.' ? strtoull(end + 1, NULL, 10) : 0);
-}
-
-/* False: it is another event, or has another text. */
-static bool parse(const char *text, char *waker, uint64_t *slept, uint64_t *waited)
-{
-	const char *until, *woke;
-
 	waker[0] = '\0';
-	*slept = 0;
-	if (strncmp(text, EVENT, strlen(EVENT)) != 0)
-		return false;
-	text += strlen(EVENT);
-	if (strncmp(text, PREEMPTED WAITED, strlen(PREEMPTED WAITED)) == 0) {
-		*waited = ns_of(text + strlen(PREEMPTED WAITED));
-		return true;
-	}
-	until = strstr(text, UNTIL);
-	woke = until != NULL ? strstr(until, WOKE) : NULL;
-	if (strncmp(text, SLEPT, strlen(SLEPT)) != 0 || woke == NULL)
-		return false;
-	*slept = ns_of(text + strlen(SLEPT));
-	*waited = ns_of(woke + strlen(WOKE));
-	until += strlen(UNTIL);
-	snprintf(waker, NAME_MAX, "%.*s", (int)(woke - until), until);
-	return true;
+	if (!rest->preempted)
+		snprintf(waker, NAME_MAX, "%s%.*s-%u", rest->by_interrupt ? "an interrupt in " : "",
+			 (int)rest->waker_bytes, rest->waker, rest->waker_tid);
 }
 
 static struct rest *row_of(struct rests *rests, uint32_t tid, const char *waker)
@@ -98,25 +68,28 @@ static struct rest *row_of(struct rests *rests, uint32_t tid, const char *waker)
 	return row;
 }
 
-static int add(struct rests *rests, const struct gt_source *source)
+static int add(struct rests *rests, struct gt_target *target, const struct gt_source *source)
 {
 	const struct gt_record *record = &source->record;
-	char text[256], waker[NAME_MAX];
-	uint64_t slept, waited;
+	struct gt_event_format format;
+	char waker[NAME_MAX];
+	struct gt_rest rest;
 
-	snprintf(text, sizeof(text), "%.*s",
-		 record->text_bytes < 255 ? (int)record->text_bytes : 255, record->text);
-	if (!parse(text, waker, &slept, &waited))
+	if (gt_target_event(target, (uint32_t)record->value, &format) != 0 ||
+	    !gt_rest_read(&format, record, &rest))
 		return 0;
+	put_waker(&rest, waker);
 	struct rest *row = row_of(rests, record->tid ? record->tid : source->tid, waker);
 	if (row == NULL)
 		return GT_ENOMEM;
 	memcpy(row->comm, source->comm, sizeof(row->comm));
 	row->count++;
-	row->slept += slept;
-	row->waited += waited;
-	row->longest_sleep = slept > row->longest_sleep ? slept : row->longest_sleep;
-	row->longest_wait = waited > row->longest_wait ? waited : row->longest_wait;
+	row->slept += rest.slept_ns;
+	row->waited += rest.waited_ns;
+	if (rest.slept_ns > row->longest_sleep)
+		row->longest_sleep = rest.slept_ns;
+	if (rest.waited_ns > row->longest_wait)
+		row->longest_wait = rest.waited_ns;
 	return 0;
 }
 
@@ -189,9 +162,8 @@ int gt_rests_report(struct gt_target *target, bool csv, char **text, size_t *byt
 	if (result == 0) {
 		result = gt_merge_init(merge, target, &gt_host_memory, GT_MERGE_SNAPSHOT, NULL);
 		while (result >= 0 && (result = gt_merge_next(merge, &source)) > 0)
-			if (source->record.kind == GT_RECORD_MARKER &&
-			    source->record.flags & GT_RECORD_TEXT)
-				result = add(&rests, source);
+			if (source->record.kind == GT_RECORD_EVENT)
+				result = add(&rests, target, source);
 		gt_merge_fini(merge);
 	}
 	if (result >= 0 && rests.count) {

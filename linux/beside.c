@@ -518,6 +518,18 @@ static int finish(struct beside *beside, struct gt_file_writer *writer,
 	return gt_file_writer_finish(writer, &end, message);
 }
 
+/* Above the numbers of all described events. */
+static uint32_t event_end(struct gt_recording *recording)
+{
+	struct gt_event_format format;
+	uint32_t end = 1;
+
+	for (uint32_t i = 0; gt_recording_event_at(recording, i, &format) == 0; i++)
+		if (format.number < GRAFTRACE_VALUES && format.number >= end)
+			end = format.number + 1;
+	return end;
+}
+
 static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 			   struct gt_linux_notes *notes, struct gt_message *message)
 {
@@ -532,6 +544,7 @@ static int write_recording(struct beside *beside, struct gt_file_writer *writer,
 		.clock = beside->target->clock,
 		.modules = &beside->modules,
 		.first_function = gt_recording_function_end(beside->recording),
+		.first_event = event_end(beside->recording),
 		.first_generation =
 			beside->is_guest ? gt_linux_guest_generations(beside->recording) : 0,
 		/* a guest's threads may have the numbers of the host's */

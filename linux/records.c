@@ -13,6 +13,7 @@
 
 #include <trace-seq.h>
 
+#include "core/trace/rest.h"
 #include "linux/functions.h"
 
 #define SWITCHES_MAX 256u
@@ -54,7 +55,9 @@ struct gt_linux_records {
 	struct wake_event waking;
 	const struct gt_linux_modules *modules;
 	bool no_switches, has_chosen;
-	bool has_gaps; /* context switches were left out of the recording */
+	uint32_t rest_event; /* number of the event graftrace:off_cpu */
+	bool has_rests;	     /* it was described */
+	bool has_gaps;	     /* context switches were left out of the recording */
 	uint64_t lost_clock;
 	uint32_t running[CPUS_KNOWN]; /* by CPU: its task + 1; 0: unknown */
 	int print_id;
@@ -223,6 +226,7 @@ int gt_linux_records_create(const struct gt_linux_options *options, struct gt_li
 	records->modules = options->modules;
 	records->no_switches = options->no_switches;
 	records->has_chosen = options->has_chosen;
+	records->rest_event = options->first_event ? options->first_event : 1;
 	struct tep_event *print = tep_find_event_by_name(tep, "ftrace", "print");
 	records->print_id = print != NULL ? print->id : -1;
 	trace_seq_init(&records->text);
@@ -363,30 +367,51 @@ static size_t flatten(char *text, size_t bytes)
 	return bytes;
 }
 
-static double us_between(const struct gt_linux_records *records, uint64_t from, uint64_t to)
+static uint64_t ns_between(const struct gt_linux_records *records, uint64_t from, uint64_t to)
 {
-	return (double)gt_clock_duration_ns(&records->clock, to > from ? to - from : 0) / 1000;
+	return gt_clock_duration_ns(&records->clock, to > from ? to - from : 0);
 }
 
-/* Appends "until NAME-TID woke it" to the text. */
-static size_t put_waker(struct gt_linux_records *records, const struct gt_tasks_rest *rest,
-			char *text, size_t bytes)
+static void set_waker(struct gt_linux_records *records, const struct gt_tasks_rest *from,
+		      struct gt_rest *rest)
 {
-	const char *name = rest->waker ? name_of_task(records, rest->waker) : "<idle>";
+	const char *name = from->waker ? name_of_task(records, from->waker) : "<idle>";
 
-	return (size_t)snprintf(text, bytes, "until %s%.20s-%u woke it",
-				rest->by_interrupt ? "an interrupt in " : "", name ? name : "<...>",
-				rest->waker);
+	rest->waker = name != NULL ? name : "<...>";
+	rest->waker_bytes = (uint32_t)strnlen(rest->waker, GT_REST_WAKER_MAX);
+	rest->waker_tid = from->waker;
+	rest->by_interrupt = from->by_interrupt;
+}
+
+static int put_rest(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		    const struct gt_rest *rest)
+{
+	uint64_t words[GT_REST_WORDS];
+	const struct gt_tasks_words event = {
+		.type = GRAFTRACE_EVENT_PROBE,
+		.head = { moment->clock ? moment->clock : 1, records->rest_event },
+		.head_count = 2,
+		.bytes = words,
+		.byte_count = gt_rest_words(rest, words) * sizeof(*words),
+	};
+	struct gt_event_format format;
+	int error = 0;
+
+	if (!records->has_rests) {
+		gt_rest_format(records->rest_event, &format);
+		error = records->sink->event(records->sink->data, &format);
+		records->has_rests = true;
+	}
+	return error == 0 ? gt_tasks_words(records->tasks, moment, &event) : error;
 }
 
 /* A task runs again: writes why it was off the CPU, and how long it waited for one after it
  * could run. Nothing is written if a wake-up or a switch may be missing. */
-static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
-		     struct gt_tasks_rest *rest)
+static int write_rest(struct gt_linux_records *records, const struct gt_tasks_moment *moment,
+		      struct gt_tasks_rest *rest)
 {
 	const struct gt_tasks_rest was = *rest;
-	char text[200] = "off_cpu: preempted";
-	size_t used = strlen(text);
+	struct gt_rest event = { .preempted = was.is_preempted, .waker = "" };
 	uint64_t ready = was.is_preempted ? was.off_clock : was.wake_clock;
 
 	*rest = (struct gt_tasks_rest){ .is_introduced = was.is_introduced };
@@ -394,14 +419,11 @@ static int tell_rest(struct gt_linux_records *records, const struct gt_tasks_mom
 	    (records->has_chosen ? !was.is_introduced : records->has_gaps))
 		return 0;
 	if (!was.is_preempted) {
-		used = (size_t)snprintf(text, sizeof(text), "off_cpu: slept %.3f us ",
-					us_between(records, was.off_clock, ready));
-		used += put_waker(records, &was, text + used, sizeof(text) - used);
+		event.slept_ns = ns_between(records, was.off_clock, ready);
+		set_waker(records, &was, &event);
 	}
-	used += (size_t)snprintf(text + used, sizeof(text) - used, ", waited %.3f us for a CPU",
-				 us_between(records, ready, moment->clock));
-	used = flatten(text, used);
-	return gt_tasks_text(records->tasks, moment, text, used, false);
+	event.waited_ns = ns_between(records, ready, moment->clock);
+	return put_rest(records, moment, &event);
 }
 
 /* A task that leaves a CPU must have come to it before: otherwise switches of some tasks were
@@ -431,7 +453,7 @@ static int note_switch(struct gt_linux_records *records, const struct gt_tasks_m
 	rest = gt_tasks_rest(records->tasks, next);
 	if (rest == NULL)
 		return GT_ENOMEM;
-	return next ? tell_rest(records, &comes, rest) : 0;
+	return next ? write_rest(records, &comes, rest) : 0;
 }
 
 static int take_waking(struct gt_linux_records *records, const struct gt_tasks_moment *moment,

@@ -35,6 +35,7 @@ struct gt_linux_options {
 	/* Where functions' numbers begin, below are others'. 0: at 1. */
 	uint32_t first_function;
 	uint32_t first_generation; /* … and writers' generations; 0: at 1 */
+	uint32_t first_event;	   /* … and described events' numbers; 0: at 1 */
 	/* Whose functions are which; NULL: not known. The caller's, as long as the records. */
 	const struct gt_linux_modules *modules;
 	bool no_switches; /* they are known otherwise */

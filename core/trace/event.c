@@ -8,6 +8,7 @@
 #include "core/trace/decode.h"
 #include "core/trace/glob.h"
 #include "core/trace/message.h"
+#include "core/trace/rest.h"
 #include "core/trace/strings.h"
 #include "core/trace/target.h"
 
@@ -343,6 +344,11 @@ static void put_fields(struct gt_output *output, const struct gt_event_format *f
 		       const struct gt_record *record)
 {
 	const uint32_t hidden = gt_event_hidden_fields(format);
+	struct gt_rest rest;
+	if (gt_rest_read(format, record, &rest)) {
+		gt_event_put_rest(output, &rest);
+		return;
+	}
 	if (format->print != NULL) {
 		output->at = gt_event_put_printed(format, record, output->at,
 						  (size_t)(output->end - output->at));

@@ -48,4 +48,8 @@ void gt_event_put_call(struct gt_output *output, enum gt_event_call call,
 void gt_event_put_call_format(struct gt_output *output, enum gt_event_call call,
 			      const struct gt_event_format *format);
 
+/* Of the event graftrace:off_cpu, without its name (rest.c). */
+struct gt_rest;
+void gt_event_put_rest(struct gt_output *output, const struct gt_rest *rest);
+
 #endif

@@ -6,6 +6,7 @@ import collections
 import csv
 import io
 import itertools
+import json
 import os
 import re
 import shutil
@@ -303,6 +304,14 @@ def test_rests_are_summed_up_by_thread_and_waker(graftrace, program):
     assert sum(int(row["waited_ns"]) for row in rows) == sum(ns(waited) for _, _, waited in told)
     assert {row["woken_by"] for row in rows} == {waker or "(preempted)" for _, waker, _ in told}
     assert max(int(row["longest_sleep_ns"]) for row in rows) == max(ns(slept) for slept, _, _ in told)
+    graftrace("export", "--to", "events-json", "-o", "it.json", "it.data")
+    events = [event["fields"] for event in map(json.loads, open(graftrace.directory / "it.json"))
+              if (event["system"], event["event"]) == ("graftrace", "off_cpu")]
+    assert len(events) == len(told)
+    assert [(event["slept_ns"], event["waited_ns"]) for event in events] == [
+        (ns(slept), ns(waited)) for slept, _, waited in told]
+    assert {event["waker"] for event in events if not event["preempted"]} == {
+        re.search(r"(?:an interrupt in )?(.*)-\d+$", waker)[1] for _, waker, _ in told if waker}
     assert "WAITED FOR A CPU" in graftrace("report", "--no-pager", "--rests", "it.data").stdout
 
 
