@@ -210,28 +210,29 @@ static int edit_remove(struct gt_control_target *target, void *data, const char 
 	struct gt_session_choice *choice = choice_of(target);
 	const char *const *words = gt_session_choice_list(choice, edit->which);
 	const size_t at = find_word(words, glob, bytes);
-	struct gt_trace_settings shorter = { .lists = { NULL } };
-	const char **before;
-	int error = GT_ENOMEM;
+	struct gt_word_list *shorter;
+	const char **kept;
+	size_t count = at;
+	int error;
 
 	(void)module_bytes;
 	if (module != NULL || words[at] == NULL)
 		return gt_fail(message, GT_EINVAL, "'%.*s' was not named before",
 			       bytes < 80 ? (int)bytes : 80, glob);
-	before = calloc(at + 1, sizeof(*before));
-	if (before != NULL) {
-		memcpy(before, words, at * sizeof(*before));
-		error = gt_trace_settings_append(&shorter, edit->which, &gt_host_memory, before);
-	}
-	if (error == 0)
-		error = gt_trace_settings_append(&shorter, edit->which, &gt_host_memory,
-						 words + at + 1);
-	if (error == 0)
-		gt_trace_settings_set_list(&choice->settings, edit->which,
-					   shorter.lists[edit->which]);
-	gt_trace_settings_fini(&shorter);
-	free(before);
-	return error == 0 ? 0 : no_memory(message);
+	while (words[count] != NULL)
+		count++;
+	kept = malloc(count * sizeof(*kept));
+	if (kept == NULL)
+		return no_memory(message);
+	memcpy(kept, words, at * sizeof(*kept));
+	memcpy(kept + at, words + at + 1, (count - at) * sizeof(*kept)); /* with the NULL */
+	error = gt_word_list_create(&gt_host_memory, kept, &shorter);
+	free(kept);
+	if (error != 0)
+		return no_memory(message);
+	gt_trace_settings_set_list(&choice->settings, edit->which, shorter);
+	gt_word_list_release(shorter);
+	return 0;
 }
 
 static int edit_close(struct gt_control_target *target, void *edit, struct gt_message *message)
