@@ -33,7 +33,7 @@ void gt_offset_sample(struct gt_offset *offset, uint64_t before, uint64_t remote
  * left as they are. */
 bool gt_offset_applies(const struct gt_offset *offset);
 
-/* A clock of the other CPU as this one would have read it. */
+/* A clock of the other CPU as this one would have read it; also what is added to that CPU's clock, to make it so. */
 uint64_t gt_offset_apply(const struct gt_offset *offset, uint64_t remote);
 
 #endif

@@ -203,19 +203,6 @@ uint32_t gt_sites_apply_events(struct gt_sites *sites, const uint8_t *wanted)
 	return changed;
 }
 
-uint32_t gt_sites_find(const struct gt_sites *sites, uint64_t address)
-{
-	uint32_t low = 0, high = sites->count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (sites->entries[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 bool gt_sites_is_stub_return(const struct gt_sites *sites, uint64_t address)
 {
 	uint64_t offset = address - sites->stubs, in_page = offset % GT_STUB_PAGE;

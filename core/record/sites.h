@@ -87,9 +87,6 @@ static inline uint64_t gt_sites_address(const struct gt_sites *sites, uint32_t n
 	return number - 1 < sites->count ? sites->entries[number - 1] : 0;
 }
 
-/* The number of the last function whose entry lies at or before the address; 0: none. */
-uint32_t gt_sites_find(const struct gt_sites *sites, uint64_t address);
-
 /* Does an address lie among the stubs? What port.h's gt_port_is_stub_return asks. */
 bool gt_sites_is_stub_return(const struct gt_sites *sites, uint64_t address);
 

@@ -98,9 +98,8 @@ void trace_clock_measure(struct cpu *cpu)
 		*clock_add(cpu) = option_number("skew", 0);
 	if (cpu->online)
 		measure(&offset);
-	if (gt_offset_applies(&offset))
-		*clock_add(cpu) -= (uint64_t)offset.ticks;
-	else if (is_known(&offset) && offset.error >= widest.error) {
+	*clock_add(cpu) = gt_offset_apply(&offset, *clock_add(cpu));
+	if (!gt_offset_applies(&offset) && is_known(&offset) && offset.error >= widest.error) {
 		widest = offset;
 		widest_cpu = cpu->number;
 	}

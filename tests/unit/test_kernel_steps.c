@@ -328,7 +328,11 @@ static int thread_name(void *data, uint32_t tid, char comm[16])
 
 static uint32_t number_of(void *address)
 {
-	return gt_sites_find(&sites, (uint64_t)address);
+	uint32_t number = 1;
+
+	while (gt_sites_address(&sites, number) != (uint64_t)address)
+		assert_true(number++ < sites.count);
+	return number;
 }
 
 /* What is in the ring, from its beginning. */
