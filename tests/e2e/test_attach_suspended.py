@@ -2,6 +2,7 @@
 """Leaving a program while a signal's frame leads into the recorder's code: that of a coroutine that nobody runs, which
 has to come out first, and one that is only left over, which is not waited for."""
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -170,19 +171,24 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("where", range(3), ids=["below_ended", "below", "on_ended"])
 @pytest.mark.parametrize("how", [[], ["-p", "function"], ["--probe", "leaf"]], ids=["graph", "function", "probe"])
-def test_a_coroutine_that_waits_inside_comes_out_before_its_code_goes(graftrace, compile, how, where):
-    """It switches by code of its own, and each stop sees the thread on its own stack."""
-    with Running(compile(SUSPENDED, "-O1", "-no-pie", "-pthread", f"-DWHERE={where}")) as target:
-        tracer = graftrace.start("record", "-P", str(target.pid), *how, "--for", "2s")
-        assert target.line() == "inside"
-        text = tracer.communicate(timeout=60)[1]
-        assert tracer.returncode == 0 and "keeps the recorder's memory" in text, text
-        assert not is_clean(target.pid)
-        assert target("go on") == "right"
-        record(graftrace, target.pid, "--for", "1ms")
-        assert is_clean(target.pid)
+def test_a_coroutine_that_waits_inside_comes_out_before_its_code_goes(graftrace, compile, how):
+    """It switches by code of its own, and each stop sees the thread on its own stack. graftrace waits for five seconds
+    each time, so the places of that stack are tried side by side."""
+    programs = [compile(SUSPENDED, "-O1", "-no-pie", "-pthread", f"-DWHERE={where}") for where in range(3)]
+    with contextlib.ExitStack() as running:
+        targets = [running.enter_context(Running(program)) for program in programs]
+        tracers = [graftrace.start("record", "-P", str(target.pid), *how, "--for", "2s", "-o", f"{target.pid}.data")
+                   for target in targets]
+        for target in targets:
+            assert target.line() == "inside"
+        for target, tracer in zip(targets, tracers):
+            text = tracer.communicate(timeout=60)[1]
+            assert tracer.returncode == 0 and "keeps the recorder's memory" in text, text
+            assert not is_clean(target.pid)
+            assert target("go on") == "right"
+            record(graftrace, target.pid, "--for", "1ms")
+            assert is_clean(target.pid)
 
 
 # A thread ends on a stack that the C library keeps; below what it used stands a frame that leads inside.
