@@ -136,7 +136,8 @@ def test_a_block_without_prompts_works_when_it_is_pasted_whole(place, word, show
         port = free.getsockname()[1]
     mount = place / "tracing"
     block = (block.replace("--serve ", f"--serve=127.0.0.1:{port} ").replace("localhost:9090", f"localhost:{port}")
-             .replace("/tmp/tracing", str(mount)).replace("head -n", "sleep 0.5; head -n"))
+             .replace("/tmp/tracing", str(mount)).replace("head -n", "sleep 0.5; head -n")
+             .replace("wget", "sleep 0.5; wget"))
     environment = {**os.environ, "PATH": f"{tree.BUILD / 'cli'}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     subprocess.run(["gcc", "-O1", "examples/requests.c", "-o", "requests"], cwd=place, check=True)
     ending = "kill %1; wait" if "&" in block else f"cd /; umount {mount}"
