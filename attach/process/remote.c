@@ -21,6 +21,7 @@
 #define _GNU_SOURCE
 #include "attach/process/proc.h"
 #include "attach/process/process.h"
+#include "attach/process/seccomp.h"
 #include "attach/process/threads.h"
 
 #include <elf.h>
@@ -285,16 +286,6 @@ static int begin_bare(struct gt_remote *remote, struct gt_message *message)
 	return 0;
 }
 
-static long filters_of(const struct gt_remote *remote)
-{
-	char text[4096];
-
-	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status",
-			    (int)remote->process->pid, (int)remote->tid)
-		       ? gt_proc_field(text, "Seccomp_filters")
-		       : 0;
-}
-
 int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t tid,
 		    struct gt_message *message)
 {
@@ -302,7 +293,7 @@ int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t 
 	int error;
 
 	*remote = (struct gt_remote){ .process = process, .tid = tid };
-	remote->filters = filters_of(remote);
+	remote->filters = gt_seccomp_filters(process->pid, tid);
 	error = gt_thread_registers(tid, &remote->saved);
 	if (error)
 		return gt_fail(message, error, "cannot read the registers of thread %d", (int)tid);
@@ -328,11 +319,15 @@ int gt_remote_call(struct gt_remote *remote, long number, const uint64_t argumen
 	struct user_regs_struct registers = remote->saved;
 	int error;
 
-	if (filters_of(remote) != remote->filters)
+	if (gt_seccomp_filters(remote->process->pid, remote->tid) != remote->filters)
 		return gt_fail(
 			message, GT_EAGAIN,
 			"process %d has entered a sandbox (seccomp) in this moment: try again",
 			(int)remote->process->pid);
+	error = gt_seccomp_check_call(remote->process, remote->tid, remote->filters, number,
+				      arguments, message);
+	if (error)
+		return error;
 	registers.rip = remote->instruction;
 	if (remote->frame)
 		registers.rsp = remote->frame;

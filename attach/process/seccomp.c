@@ -10,6 +10,7 @@
 #include "attach/process/threads.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -21,6 +22,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define FILTERS_MOST 64
 #define LIMIT_MS     5000
@@ -189,23 +191,14 @@ const char *gt_seccomp_forbids(const struct sock_filter *filter, size_t count, b
 	return NULL;
 }
 
-static int check_filter(pid_t pid, const struct sock_filter *filter, size_t count,
-			struct gt_message *message)
-{
-	const char *forbidden = gt_seccomp_forbids(filter, count, true);
-
-	return forbidden != NULL
-		       ? gt_fail(message, GT_ENOTSUP,
-				 "a seccomp filter of process %d forbids %s, which tracing "
-				 "needs: start it without that sandbox",
-				 (int)pid, forbidden)
-		       : 0;
-}
-
-static int check_filters(pid_t pid, pid_t tid, struct gt_message *message)
+/* Calls each(data, filter, count) for the filters that a stopped thread is in, until one returns other than 0, and returns
+ * that. GT_ENOMEM; GT_EPERM: they cannot be read. */
+static int each_filter(pid_t tid,
+		       int (*each)(void *data, const struct sock_filter *filter, size_t count),
+		       void *data)
 {
 	struct sock_filter *filter = malloc(BPF_MAXINSNS * sizeof(*filter));
-	int error = filter != NULL ? 0 : gt_fail(message, GT_ENOMEM, "no memory for a filter");
+	int error = filter != NULL ? 0 : GT_ENOMEM;
 
 	for (long index = 0; !error && index < FILTERS_MOST; index++) {
 		long count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, NULL);
@@ -214,27 +207,59 @@ static int check_filters(pid_t pid, pid_t tid, struct gt_message *message)
 			break;
 		if (count >= 0 && count <= BPF_MAXINSNS)
 			count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, filter);
-		if (count < 0 || count > BPF_MAXINSNS)
-			error = gt_fail(
-				message, GT_EPERM,
-				"process %d runs in a sandbox (seccomp), and graftrace may not "
-				"read what that allows: run it as root, outside of the "
-				"sandbox's container",
-				(int)pid);
-		else
-			error = check_filter(pid, filter, (size_t)count, message);
+		error = count < 0 || count > BPF_MAXINSNS ? GT_EPERM
+							  : each(data, filter, (size_t)count);
 	}
 	free(filter);
 	return error;
 }
 
-static long filters_of(const char *process)
+static int note_forbidden(void *data, const struct sock_filter *filter, size_t count)
+{
+	const char **forbidden = data;
+
+	*forbidden = gt_seccomp_forbids(filter, count, true);
+	return *forbidden != NULL ? GT_ENOTSUP : 0;
+}
+
+static int fail_unread(int error, pid_t pid, struct gt_message *message)
+{
+	return error == GT_ENOMEM
+		       ? gt_fail(message, error, "no memory for a filter")
+		       : gt_fail(message, error,
+				 "process %d runs in a sandbox (seccomp), and graftrace may not "
+				 "read what that allows: run it as root, outside of the "
+				 "sandbox's container",
+				 (int)pid);
+}
+
+static int check_filters(pid_t pid, pid_t tid, struct gt_message *message)
+{
+	const char *forbidden = NULL;
+	const int error = each_filter(tid, note_forbidden, &forbidden);
+
+	if (error == GT_ENOTSUP)
+		return gt_fail(message, error,
+			       "a seccomp filter of process %d forbids %s, which tracing "
+			       "needs: start it without that sandbox",
+			       (int)pid, forbidden);
+	return error ? fail_unread(error, pid, message) : 0;
+}
+
+long gt_seccomp_filters(pid_t pid, pid_t tid)
 {
 	char text[4096];
 
-	return gt_proc_read(text, sizeof(text), "/proc/%s/status", process)
-		       ? gt_proc_field(text, "Seccomp_filters")
-		       : 0;
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/status", (int)pid, (int)tid))
+		return 0;
+	return gt_proc_field(text, "Seccomp") == SECCOMP_MODE_STRICT
+		       ? LONG_MAX
+		       : gt_proc_field(text, "Seccomp_filters");
+}
+
+static long our_filters(void)
+{
+	return gt_seccomp_filters(getpid(), getpid());
 }
 
 bool gt_seccomp_asks_place(const struct sock_filter *filter, size_t count)
@@ -248,25 +273,24 @@ bool gt_seccomp_asks_place(const struct sock_filter *filter, size_t count)
 	return false;
 }
 
+static int note_place(void *data, const struct sock_filter *filter, size_t count)
+{
+	(void)data;
+	return gt_seccomp_asks_place(filter, count) ? GT_ENOTSUP : 0;
+}
+
 static const char *filters_tie(pid_t tid)
 {
-	struct sock_filter *filter = malloc(BPF_MAXINSNS * sizeof(*filter));
-	const char *why = filter != NULL ? NULL : "there is no memory to read its seccomp filters";
-
-	for (long index = 0; why == NULL && index < FILTERS_MOST; index++) {
-		long count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, NULL);
-
-		if (count < 0 && errno == ENOENT)
-			break;
-		if (count >= 0 && count <= BPF_MAXINSNS)
-			count = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)index, filter);
-		if (count < 0 || count > BPF_MAXINSNS)
-			why = "it runs in a sandbox (seccomp) whose filters cannot be read";
-		else if (gt_seccomp_asks_place(filter, (size_t)count))
-			why = "a seccomp filter of it asks where a call is made from";
+	switch (each_filter(tid, note_place, NULL)) {
+	case 0:
+		return NULL;
+	case GT_ENOTSUP:
+		return "a seccomp filter of it asks where a call is made from";
+	case GT_ENOMEM:
+		return "there is no memory to read its seccomp filters";
+	default:
+		return "it runs in a sandbox (seccomp) whose filters cannot be read";
 	}
-	free(filter);
-	return why;
 }
 
 const char *gt_seccomp_ties_places(pid_t pid, pid_t tid)
@@ -274,22 +298,46 @@ const char *gt_seccomp_ties_places(pid_t pid, pid_t tid)
 	struct {
 		uint64_t mode, selector, start, bytes;
 	} dispatch = { 0 };
-	char process[16];
 
 	/* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG; before Linux 6.4 nobody can tell */
 	if (ptrace((enum __ptrace_request)0x4211, tid, (void *)sizeof(dispatch), &dispatch) == 0 &&
 	    dispatch.mode)
 		return "its system calls are dispatched to itself by where they are made";
-	snprintf(process, sizeof(process), "%d", (int)pid);
-	return filters_of(process) > filters_of("self") ? filters_tie(tid) : NULL;
+	return gt_seccomp_filters(pid, pid) > our_filters() ? filters_tie(tid) : NULL;
 }
 
 int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message)
 {
-	char process[16];
+	return gt_seccomp_filters(pid, pid) > our_filters() ? check_filters(pid, tid, message) : 0;
+}
 
-	snprintf(process, sizeof(process), "%d", (int)pid);
-	return filters_of(process) > filters_of("self") ? check_filters(pid, tid, message) : 0;
+struct call {
+	long number;
+	const uint64_t *arguments;
+};
+
+static int ask(void *data, const struct sock_filter *filter, size_t count)
+{
+	const struct call *call = data;
+
+	return passes(gt_seccomp_run(filter, count, call->number, call->arguments)) ? 0
+										    : GT_ENOTSUP;
+}
+
+int gt_seccomp_check_call(const struct gt_process *process, pid_t tid, long filters, long number,
+			  const uint64_t arguments[6], struct gt_message *message)
+{
+	struct call call = { number, arguments };
+	int error = 0;
+
+	if (filters > process->filters_allowed && filters > our_filters())
+		error = each_filter(tid, ask, &call);
+	if (error == GT_ENOTSUP)
+		return gt_fail(message, error,
+			       "process %d has entered a sandbox (seccomp) that forbids system "
+			       "call %ld",
+			       (int)process->pid, number);
+	return error ? fail_unread(error, process->pid, message) : 0;
 }
 
 int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message)

@@ -13,6 +13,8 @@
 #include <linux/filter.h>
 #include <graftrace/error.h>
 
+struct gt_process;
+
 /* mode: of /proc/PID/status. Stops a thread of it for a moment. GT_ENOTSUP: a filter forbids a call
  * that is needed; GT_EPERM: this user cannot read the filters. */
 int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message);
@@ -20,6 +22,15 @@ int gt_seccomp_check(pid_t pid, int mode, struct gt_message *message);
 /* The same for a new image, with its thread tid stopped, if it is in more filters than we are: what
  * forbids us things as well would have come up by now. */
 int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message);
+
+/* In how many filters a thread is; LONG_MAX: in strict mode. 0: in none, or the kernel does not tell (before 5.9). */
+long gt_seccomp_filters(pid_t pid, pid_t tid);
+
+/* Whether a stopped thread, which is in so many filters, may make that call: if these are more than graftrace itself is in
+ * and more than process->filters_allowed, they are asked. GT_ENOTSUP: one forbids it; GT_EPERM: this user cannot read
+ * them; GT_ENOMEM. */
+int gt_seccomp_check_call(const struct gt_process *process, pid_t tid, long filters, long number,
+			  const uint64_t arguments[6], struct gt_message *message);
 
 /* The name of a system call that tracing needs and one filter forbids, NULL: it forbids none.
  * passing: also those that bring the agent into an image. */

@@ -82,7 +82,8 @@ int gt_remote_begin(struct gt_remote *remote, struct gt_process *process, pid_t 
 		    struct gt_message *message);
 /* *result: as the kernel returns it (negative errno). The error is about the call's being made at
  * all: GT_EGONE; GT_EAGAIN: another thread has brought this one into a sandbox since (SECCOMP_FILTER_FLAG_TSYNC), of
- * which nobody knows what it allows. */
+ * which nobody knows what it allows; GT_ENOTSUP, GT_EPERM: it is in one that forbids this call, or may
+ * (gt_seccomp_check_call()). */
 int gt_remote_call(struct gt_remote *remote, long number, const uint64_t arguments[6],
 		   int64_t *result, struct gt_message *message);
 /* Puts registers and mask back; the thread is stopped as before. */

@@ -159,51 +159,71 @@ static int on_objects(struct gt_session *session, const struct gt_letter *letter
 	return error == GT_ENOMEM ? error : 0;
 }
 
-/* A thread enters a sandbox: 1, the agent can go on there. Else its process is recorded for as long
- * as that takes no system call. *answered: the letter is not to be answered, or not yet. */
+/* What a filter that is about to be set says to calls of the agent's, and of ours. */
+struct filter {
+	bool asks_place;
+	const char *forbids; /* the name of a call, "all"; NULL: none */
+};
+
+/* address: of the thread's struct sock_fprog; 0: strict mode. */
+static struct filter read_filter(const struct gt_process *process, uint64_t address)
+{
+	struct filter read = { .forbids = "all" };
+	struct sock_filter *filter = NULL;
+	struct sock_fprog program;
+
+	if (address && !gt_process_read(process, address, &program, sizeof(program)) &&
+	    program.len <= BPF_MAXINSNS)
+		filter = malloc((program.len + 1ul) * sizeof(*filter));
+	if (filter != NULL && !gt_process_read(process, (uint64_t)program.filter, filter,
+					       program.len * sizeof(*filter))) {
+		read.forbids = gt_seccomp_forbids(filter, program.len, false);
+		read.asks_place = gt_seccomp_asks_place(filter, program.len);
+	}
+	free(filter);
+	return read;
+}
+
+/*
+ * A thread enters a sandbox: 1, the agent can go on there. Else its process is left, so that nothing of ours
+ * is in the way of what the filter allows; the thread has its answer when no call leads to the agent. *answered: the
+ * letter has been answered, or is not to be yet.
+ */
 static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_letter *letter,
 			   bool *answered)
 {
 	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->pid);
-	struct sock_filter *filter = NULL;
-	const char *forbidden = "all";
-	struct sock_fprog program;
 	struct gt_message why;
+	struct filter filter;
 
 	if (tracee == NULL)
 		return 0;
-	if (letter->argument[0] &&
-	    !gt_process_read(&tracee->process, letter->argument[0], &program, sizeof(program)) &&
-	    program.len <= BPF_MAXINSNS)
-		filter = malloc((program.len + 1ul) * sizeof(*filter));
-	if (filter != NULL && !gt_process_read(&tracee->process, (uint64_t)program.filter, filter,
-					       program.len * sizeof(*filter)))
-		forbidden = gt_seccomp_forbids(filter, program.len, false);
+	filter = read_filter(&tracee->process, letter->argument[0]);
+	if (filter.forbids == NULL && !(session->selection.syscalls && filter.asks_place)) {
+		const long filters = 1 + gt_seccomp_filters((pid_t)letter->pid, (pid_t)letter->tid);
+
+		if (filters > tracee->process.filters_allowed)
+			tracee->process.filters_allowed = filters;
+		return 1;
+	}
+	if (filter.forbids != NULL)
+		gt_fail(&why, GT_ENOTSUP,
+			"it has entered a sandbox (seccomp) that forbids %s: nothing of it is "
+			"recorded from then on",
+			filter.forbids);
 	else
-		program.len = 0;
-	*answered = session->selection.syscalls && filter != NULL && tracee->has_agent &&
-		    !tracee->clean && gt_seccomp_asks_place(filter, program.len);
-	free(filter);
-	if (*answered) {
-		leave_process(
-			session, tracee,
+		gt_fail(&why, GT_ENOTSUP,
 			"it has entered a sandbox (seccomp) that asks where a system call is made "
 			"from, and these are recorded: nothing of it is recorded from then on");
+	*answered = letter->state == GRAFTRACE_MAIL_POSTED && tracee->has_agent && !tracee->clean;
+	if (!*answered) {
+		gt_session_note_untraced(session, (pid_t)letter->pid, why.text);
 		return 0;
 	}
-	if (forbidden == NULL)
-		return 1;
 	/* Others may be in a call of the agent's, which the filter may forbid them, too. Who waits there for us
 	 * has to have its answer first, so this letter stays until then. */
-	*answered = tracee->has_agent && !tracee->clean && letter->state == GRAFTRACE_MAIL_POSTED &&
-		    gt_silence(tracee, (pid_t)letter->tid, &why) == GT_EBUSY;
-	if (*answered)
-		return 0;
-	gt_fail(&why, GT_ENOTSUP,
-		"it has entered a sandbox (seccomp) that forbids %s: hardly "
-		"anything of it is recorded from then on",
-		forbidden);
-	gt_session_note_untraced(session, (pid_t)letter->pid, why.text);
+	if (gt_silence(tracee, (pid_t)letter->tid, NULL) != GT_EBUSY)
+		leave_process(session, tracee, why.text);
 	return 0;
 }
 

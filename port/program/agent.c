@@ -180,12 +180,24 @@ static struct gt_thread *current(uint64_t **hole)
 	return gt_threads_current();
 }
 
+/* In a sandbox no other sub-buffer is opened. A place behind the end of the open one came here because it is none of a
+ * sub-buffer's words; those that are taken next have to be such ones, too: from 0 on, again with every call. */
+static void fill_hole_in_sandbox(uint64_t *hole)
+{
+	struct gt_thread *thread = gt_threads_at_hand();
+	gt_record_fill_hole(hole);
+	if (hole == NULL || thread == NULL || (uint64_t)hole & thread->inside)
+		return;
+	__atomic_store_n(&thread->cur, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->cur_pair, 0, __ATOMIC_RELAXED);
+}
+
 int gt_agent_entry(uint64_t slot, uint32_t function, uint64_t *hole, uint32_t kind)
 {
 	uint64_t saved;
 	int traced = 0;
 	if (gt_agent_sandboxed()) {
-		gt_record_fill_hole(hole);
+		fill_hole_in_sandbox(hole);
 		put_back(slot, kind);
 		return 0;
 	}
@@ -203,7 +215,7 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 {
 	uint64_t saved;
 	if (gt_agent_sandboxed()) {
-		gt_record_fill_hole(hole);
+		fill_hole_in_sandbox(hole);
 		return *(const uint64_t *)gt_program_mirror(slot);
 	}
 	gt_signals_mask(&saved);

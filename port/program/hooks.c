@@ -21,6 +21,7 @@
 #define EXEC_WAIT_MS	2000
 #define HANDLER_WAIT_MS 2000
 #define SANDBOX_WAIT_MS 5000
+#define WAITS_MS	100 /* longer than a thread waits in the kernel for a host at a time */
 #define LEAVE_WAIT_MS	5000
 
 #define CLONE_VM     0x00000100u
@@ -294,8 +295,12 @@ static void on_sandbox(bool strict, uint64_t filter)
 	wait_for_turn();
 	__atomic_fetch_or(&gt_agent_state.flags, GRAFTRACE_AGENT_PLAIN_LOCKS, __ATOMIC_SEQ_CST);
 	if (!gt_agent_sandboxed() &&
-	    gt_mail_send(GRAFTRACE_MAIL_SANDBOX, strict ? 0 : filter, SANDBOX_WAIT_MS) != 1)
+	    gt_mail_send(GRAFTRACE_MAIL_SANDBOX, strict ? 0 : filter, SANDBOX_WAIT_MS) != 1) {
 		__atomic_store_n(&gt_agent_state.sandboxed, 1, __ATOMIC_SEQ_CST);
+		/* Without a host nobody looks whether others wait for it yet; each wait is a short one. */
+		if (!gt_port_listens(gt_port_arena()))
+			gt_turn(&(uint32_t){ 1 }, WAITS_MS * gt_agent_state.tsc_per_ms);
+	}
 	__atomic_store_n(&entering, 0, __ATOMIC_RELEASE);
 }
 
@@ -304,7 +309,8 @@ static void on_name(uint64_t address)
 {
 	char name[sizeof(((struct graftrace_stream *)NULL)->comm)] = { 0 };
 	uint64_t saved;
-	if (gt_agent_sandboxed())
+	/* A vfork child's name is not that of the thread whose stream it uses. */
+	if (gt_agent_sandboxed() || gt_threads_is_vfork_child())
 		return;
 	gt_signals_mask(&saved);
 	const struct gt_thread *thread = gt_threads_try_current();

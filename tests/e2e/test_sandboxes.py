@@ -1,19 +1,90 @@
 # SPDX-License-Identifier: MIT
 """Programs that enter a sandbox of their own (seccomp) while they are traced: no system call of ours kills them."""
 
+import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
+from attaching import is_clean, start_recording
+from conftest import wait_until
 
-@pytest.mark.parametrize("more", [[], ["--libs"], ["--breakpoints"], ["-p", "function"]], ids=["program", "libs", "int3", "function"])
+
+@pytest.mark.parametrize("more", [[], ["--libs"], ["--breakpoints"], ["-p", "function"], ["-e", "syscalls"]],
+                         ids=["program", "libs", "int3", "function", "syscalls"])
 @pytest.mark.parametrize("flags", [[], ["-static"]], ids=["dynamic", "static"])
 @pytest.mark.parametrize("way", ["prctl", "syscall"])
-def test_a_filter_that_forbids_our_calls_kills_nobody(way, flags, more, graftrace, compile):
+@pytest.mark.parametrize("what, forbidden", [("narrow", "mmap"), ("strict", "all")])
+def test_a_sandbox_that_forbids_our_calls_kills_nobody(way, what, forbidden, flags, more, graftrace, compile):
+    """The buffer has room for a part of the calls that are made in it."""
     program = compile("sandbox.c", "-O1", *flags)
-    done = graftrace("record", *more, "--", program, way, "narrow", code=6)
+    done = graftrace("record", "-b", "64k", *more, "--", program, way, what, code=6)
     assert done.stdout == "done\n"
-    assert "it has entered a sandbox (seccomp) that forbids mmap" in done.stderr
+    assert f"it has entered a sandbox (seccomp) that forbids {forbidden}: nothing of it is recorded" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["narrow", "strict", "wide"])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("more", [[], ["--breakpoints"]], ids=["jumps", "int3"])
+def test_a_recording_that_ends_while_the_program_is_in_a_sandbox_kills_nobody(what, end, more, graftrace, compile):
+    program = compile("sandbox.c", "-O1")
+    with subprocess.Popen([program, "prctl", what, "begun"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as target:
+        assert target.stdout.readline() == b"begun\n"
+        tracer = start_recording(graftrace, target.pid, "-b", "64k", *more)
+        target.stdin.write(b"\n")
+        wait_until(lambda: "\nSeccomp:\t0" not in Path(f"/proc/{target.pid}/status").read_text())
+        time.sleep(0.1)
+        tracer.send_signal(end)
+        tracer.communicate(timeout=60)
+        if what == "wide" and end == signal.SIGINT:
+            assert is_clean(target.pid)
+        assert target.stdout.read() == b"done\n" and target.wait(60) == 6
+
+
+# A filter that forbids what only graftrace calls, in which the program sets handlers and masks.
+HANDLERS = r"""
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define FORBID(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+static struct sock_filter filter[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), FORBID(SYS_getpid), FORBID(SYS_gettid),
+	FORBID(SYS_process_vm_readv), FORBID(SYS_futex), FORBID(SYS_getcpu), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+};
+static void handler(int number) { (void)number; }
+int main(void)
+{
+	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+	struct sigaction action = { .sa_handler = handler };
+	struct timespec moment = { 0, 1000 };
+	sigset_t trap;
+	sigemptyset(&trap);
+	sigaddset(&trap, SIGTRAP);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 1;
+	sigaction(SIGUSR1, &action, NULL);
+	sigprocmask(SIG_BLOCK, &trap, NULL);
+	ppoll(NULL, 0, &moment, &trap);
+	signal(SIGTRAP, handler);
+	sigprocmask(SIG_UNBLOCK, &trap, NULL);
+	syscall(SYS_tgkill, 0, 0, 0);
+	_exit(6);
+}
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["--breakpoints"], ["--libs", "--breakpoints"]], ids=["jumps", "int3", "libs"])
+def test_handlers_are_set_in_a_sandbox(more, graftrace, compile):
+    graftrace("record", *more, "--", compile(HANDLERS, "-O1"), code=6)
 
 
 @pytest.mark.parametrize("way", ["prctl", "syscall"])
