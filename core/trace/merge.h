@@ -15,9 +15,10 @@
  *
  * A GAP record stands for sub-buffers that cannot be read because they were overwritten meanwhile or
  * are damaged.
- * One thread at a time, without locks; the target's calls come from the caller's thread, which must hold no
- * lock that they take. Where memory is short while reading, a writer is left out and counted
- * (out_of_memory), or there are no context switches; it is no error.
+ * One thread at a time, without locks. gt_merge_init(), _poll(), _next(), _ahead() and _count_switches() call the
+ * target, from the caller's thread, which must hold no lock that the target takes; the others do not call it. Where
+ * memory is short while reading, a writer is left out and counted (out_of_memory), or there are no context switches; it
+ * is no error.
  */
 #ifndef GT_CORE_TRACE_MERGE_H
 #define GT_CORE_TRACE_MERGE_H
@@ -212,7 +213,8 @@ static inline void gt_merge_skip_cpus(struct gt_merge *merge, const struct gt_me
 }
 
 /* How far this merge has read writer `index`, the record of gt_merge_ahead included. What gt_merge_skip_given()
- * leaves out of the writer counts as read from the beginning. Zero if there is no such writer. */
+ * leaves out of the writer counts as read from the beginning; of a writer that the merge does not have it is that
+ * alone, or zero. */
 struct gt_merge_given gt_merge_given(const struct gt_merge *merge, uint32_t index);
 /* The same without records that were decoded and not given yet: for a merge that is ended early. */
 struct gt_merge_given gt_merge_shown(const struct gt_merge *merge, uint32_t index);
