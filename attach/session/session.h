@@ -266,7 +266,8 @@ int gt_session_set_synthetic(struct gt_session *session, const char *text, size_
 			     struct gt_event_format *event, struct gt_probe_error *error,
 			     struct gt_message *message);
 /* Removes the synthetic event of the name; "": all, also if there is none. GT_ENOENT: there is none of that name;
- * GT_EBUSY: one of them is recorded, has rules or is made by a histogram, and none was removed. */
+ * GT_EBUSY: one of them is recorded, has triggers, is enabled and disabled by those of others, or is made by a
+ * histogram, and none was removed. */
 int gt_session_remove_synthetics(struct gt_session *session, const char *name,
 				 struct gt_message *message);
 /* As gt_session_each_event(), of synthetic ones. */
@@ -275,8 +276,8 @@ int gt_session_each_synthetic(struct gt_session *session,
 					  bool enabled, const char *reason),
 			      void *data);
 /* Checks the text of a histogram of the event `word` ("system:name"); changes nothing. is_new: it is to be added.
- * GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is wrong; GT_ENOENT: there is no such event yet; GT_ENOMEM. From any
- * thread; takes the lock. */
+ * GT_EINVAL, GT_EDOM, GT_EEXIST: *error says what is wrong; GT_ENOENT: there is no such event yet, or no memory to look
+ * for it; GT_ENOMEM. From any thread; takes the lock. */
 int gt_session_check_hist(struct gt_session *session, const char *word, const char *text,
 			  bool is_new, struct gt_hist_error *error);
 
@@ -352,7 +353,8 @@ void gt_session_has_room(struct gt_session *session);
  * after the last.
  * add and remove patch. After an error of patching, which may be GT_ENOSPC or GT_ENOMEM, too, the change is made (get
  * tells).
- * handler: called by the thread that polls the session, without the lock, for all actions but STACKTRACE.
+ * handler: called by the thread that polls the session, without the lock, for all actions but STACKTRACE (with
+ * that, too, if a process forges its letter), also of triggers of events: then the hit's function names the event.
  * With SNAPSHOT, DUMP and CPUDUMP the traced thread waits meanwhile, half a second at most; more than a
  * hundred such hits in a second are left out. It replaces the one before, which may still be running, or
  * be called once more, when this returns to another thread than the one that polls; NULL: none. Always 0.
@@ -384,13 +386,14 @@ uint32_t gt_session_threads(struct gt_session *session, enum gt_session_list whi
 			    uint32_t tids[GT_SESSION_THREADS]);
 /* Whether any list is set. Takes no lock. */
 bool gt_session_lists_threads(const struct gt_session *session);
-/* Whether new threads and children are added to the lists of their creators. Takes no lock. */
+/* Sets whether new threads and children are added to the lists of their creators. Takes no lock. */
 void gt_session_set_follow(struct gt_session *session, bool follow);
 
 /*
  * Context switches of the processes' threads (struct gt_switch_ops), from the kernel. They are watched
  * while there is a tracer, unless options.no_switches is set or the kernel does not allow it. In drain
- * mode they go to the sink as they come. All functions: from any thread. The first three take the session's lock.
+ * mode they go to the sink as they come, and once they are watched they are to the end. All functions: from any thread.
+ * The first three take the session's lock.
  */
 /* Tells why context switches are not watched. 0: they are watched, or nobody asked for them. GT_EPERM, GT_ENOTSUP,
  * GT_EIO, GT_ENOMEM: they cannot be watched; the message says why. */

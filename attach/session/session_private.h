@@ -232,7 +232,7 @@ void gt_session_write_tracing(struct gt_session *session, bool on);
 /* Finds the writers that are new in the arenas. 0; GT_ENOMEM: some are missing. */
 int gt_session_find_writers(struct gt_session *session);
 /* One pass of all drains (gt_drain_pass). Returns how many sub-buffers were worked on, or the sink's
- * error. By the thread that polls. */
+ * error. By the thread that polls, or by any other within gt_follow_exec(). */
 int gt_session_drain(struct gt_session *session, uint64_t now_ns);
 
 /* session_joint.c: what the askers (the top, instances) want together. */
