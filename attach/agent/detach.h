@@ -27,7 +27,7 @@ enum gt_detach_left {
 /*
  * Takes the agent out of a process. From any thread: the work is done by a thread of gt_tracer_run(), and all
  * threads of the process run when this returns. It takes no lock. With a tracee the caller holds the lock of
- * the tracee's session.
+ * the tracee's session, unless no other thread knows that yet.
  *
  * tracee: what this host knows of the process; NULL: nothing, so the agent is looked for in the process.
  * limit_ms: threads that stand inside the agent are waited for so long, or four times as long while fewer

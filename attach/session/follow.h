@@ -70,9 +70,9 @@ int gt_follow_each_stranger(struct gt_session *session,
 
 /* Follows the thread that has sent the letter through its exec, for three seconds at most; the agent
  * goes into the new image. Other processes' records are drained meanwhile. *answered is set if the
- * letter was answered here; it is not if the thread has ended or is not of the session. What the new
- * image cannot be traced for is noted (gt_session_note_untraced). Returns 0; GT_ENOMEM; an error of
- * the sink. */
+ * letter was answered here; it is not if the thread has ended, is not of the session, or is of a child
+ * that is left clean (no_fork). What the new image cannot be traced for is noted
+ * (gt_session_note_untraced). Returns 0; GT_ENOMEM; an error of the sink. */
 int gt_follow_exec(struct gt_session *session, const struct gt_letter *letter, bool *answered);
 
 /*
