@@ -6,9 +6,10 @@
  * no loop's length depends on them.
  *
  * No function takes a lock. What changes the list of arenas (`next`) or frees a stream, a sub-buffer or a page
- * of the profiler is called with the session's lock held, or before another thread knows the arena; writers in
- * traced processes may work on the same memory meanwhile. Everything else may be called by any thread. Indexes
- * that are passed in must be below their count.
+ * of the profiler is called with the session's lock held, or before another thread knows the arena. Only the
+ * thread that calls gt_arena_wait() changes the list: that reads it without the lock. Writers in traced processes
+ * may work on the same memory meanwhile. Everything else may be called by any thread. Indexes that are passed in
+ * must be below their count.
  */
 #ifndef GT_ATTACH_ARENA_H
 #define GT_ATTACH_ARENA_H
@@ -105,7 +106,8 @@ int gt_arena_create_beside(struct gt_arena *arena, struct gt_arena *first,
 /* Takes an arena out of the list of `first`; it is not destroyed. No effect if it is not in the list. */
 void gt_arena_unlink(struct gt_arena *first, const struct gt_arena *arena);
 /* Unmaps the memory and closes its files; of the first arena it also tells the agents that the host has gone. The
- * struct is empty then: a second call does nothing. It stays in the list of first->next (gt_arena_unlink). */
+ * struct is empty then: a second call does nothing. It stays in the list of first->next (gt_arena_unlink). No other
+ * thread may use the arena any more. */
 void gt_arena_destroy(struct gt_arena *arena);
 
 /* Writers of the arena have numbers (`generation`) n with from < n ≤ from + most. */

@@ -177,7 +177,8 @@ int gt_drain_hold(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
  * sequence, or it is being written. Writers that wait for room are woken. */
 int gt_drain_consume(struct gt_drain *drain, uint32_t writer, uint64_t sequence);
 
-/* Ring modes: empties the ring. All FULL and held sub-buffers of all writers are freed. */
+/* Ring modes: empties the ring. All FULL and held sub-buffers of all writers are freed. Writers that wait for room are
+ * woken. */
 void gt_drain_clear(struct gt_drain *drain);
 
 /*
