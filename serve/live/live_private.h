@@ -76,7 +76,8 @@ struct gt_live_change {
 	struct gt_filter_texts filters; /* of events */
 };
 
-/* How readers see the trace. Guarded by the lock of struct gt_live. */
+/* How readers see the trace. Guarded by the lock of struct gt_live; `options` and `sched_switch` change under
+ * change.lock, too. */
 struct gt_live_shown {
 	bool has_clock; /* view.clock is set; it is when the trace is first read */
 	uint64_t options;
@@ -98,8 +99,9 @@ struct gt_live_shown {
  *		each instance have their own; no thread holds the same lock of two of them.
  *	turn, instances.lock: the top's instances.turn and instances.lock, also in functions called for an instance.
  * Order: change.lock, turn, reading.lock, instances.lock; after them live->lock, or the lock of a store, of the list of
- * events or of the session, which are held for moments. turn is taken by gt_live_pull() alone, which may be called with
- * change.lock held and with none of the others. It takes the reading.lock of the instance whose command it runs.
+ * events or of the session, which are held for moments. live->over.lock comes after live->lock and after a store's.
+ * turn is taken by gt_live_pull() alone, which may be called with change.lock held and with none of the others. It
+ * takes the reading.lock of the instance whose command it runs.
  */
 struct gt_live {
 	struct gt_control_target control;
@@ -195,8 +197,8 @@ void gt_live_settle_clock(struct gt_live *live);
 
 /* live_raw.c; call with reading.lock held.
  * given: by writer, the one position that the readers of all CPUs have passed: the earliest of theirs. As long as
- * some CPU's file was never open, it is that of trace_pipe when the first of these files was opened. The caller frees
- * the array. GT_ENOMEM.
+ * some CPU's file was never open, it is that of trace_pipe when the first of these files was opened, or where discard
+ * has moved it since. The caller frees the array. GT_ENOMEM.
  * switches_given: the same of context switches: the earliest of their clocks. Both only if reading.raw is set.
  * discard: counts as given what all CPUs still have up to the clock `begun`, whether their files are open or not.
  * False: none is open.
@@ -295,7 +297,8 @@ int gt_live_mark(struct gt_control_target *target, const struct gt_control_write
 
 /* Set, remove and list functions with commands. set and remove take change.lock; of an instance they also pull and take
  * instances.lock (gt_live_instance_command). read pulls of an instance, for index 0; otherwise no lock. set:
- * GT_EINVAL: no function matches, or the count is 0; GT_EBUSY: a snapshot in drain mode; GT_ENOSPC: too many. */
+ * GT_EINVAL: no function matches, the count is 0, or an instance has the same command already; of remove too: the
+ * instance was removed. GT_EBUSY: a snapshot in drain mode; GT_ENOSPC: too many. */
 int gt_live_command_set(struct gt_control_target *target, const struct gt_control_command *command,
 			struct gt_message *message);
 int gt_live_command_remove(struct gt_control_target *target,
@@ -321,7 +324,7 @@ void gt_live_list_close(struct gt_control_target *target, void *list);
 /* Change a list: open makes a copy (empty: an empty one), add and remove change it, close puts it in force. The list
  * may have been changed by others meanwhile: then close repeats all of it with the list of then, unless `empty`. open
  * takes change.lock for a moment; add and remove no lock; close change.lock and instances.lock, and of an instance it
- * pulls. */
+ * pulls. close: GT_ENOENT: the instance was removed. */
 int gt_live_edit_open(struct gt_control_target *target, enum gt_control_list which, bool empty,
 		      void **edit, struct gt_message *message);
 int gt_live_edit_add(struct gt_control_target *target, void *edit, const char *glob, size_t bytes,
@@ -353,7 +356,7 @@ int gt_live_thread(struct gt_control_target *target, enum gt_control_threads whi
 		   uint32_t *tid);
 /* Sets a list of threads. Takes change.lock; of the top instances.lock; of an instance pulls, and takes instances.lock
  * for the lists of events. GT_ENOSPC: the top's set_ftrace_pid and set_ftrace_notrace_pid have GT_SESSION_THREADS at
- * most; GT_EBUSY: a list of events in drain mode. */
+ * most; GT_EBUSY: a list of events in drain mode; GT_ENOENT: a list of events of an instance that was removed. */
 int gt_live_threads_set(struct gt_control_target *target, enum gt_control_threads which,
 			const uint32_t *tids, uint32_t count, struct gt_message *message);
 
