@@ -196,7 +196,7 @@ void gt_tracee_forget(struct gt_tracee *tracee);
 void gt_tracee_fini(struct gt_tracee *tracee);
 
 /* Whether function `index` is one that can be traced under the selection's rules of what counts. */
-bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
-			 uint32_t index, const struct gt_selection *selection);
+bool gt_tracee_can_trace(const struct gt_tracee_object *object, uint32_t index,
+			 const struct gt_selection *selection);
 
 #endif

@@ -81,12 +81,11 @@ bool gt_tracee_is_patched(struct gt_tracee_object *object, const struct gt_selec
 	return !object->left_out || object->entry_sites != NULL || object->return_sites != NULL;
 }
 
-bool gt_tracee_can_trace(struct gt_tracee *tracee, const struct gt_tracee_object *object,
-			 uint32_t index, const struct gt_selection *selection)
+bool gt_tracee_can_trace(const struct gt_tracee_object *object, uint32_t index,
+			 const struct gt_selection *selection)
 {
 	const struct gt_plan_entry *entry;
 
-	(void)tracee;
 	if (object->region < 0 || object->gone || !is_traced(object, selection) ||
 	    object->states[index] == GT_FUNCTION_FOREIGN ||
 	    !gt_selection_takes(selection, object->file, index) ||

@@ -469,8 +469,7 @@ int gt_session_each_function(struct gt_session *session,
 			     index++) {
 				struct gt_function function;
 
-				if (!gt_tracee_can_trace(tracee, object, index,
-							 &session->selection))
+				if (!gt_tracee_can_trace(object, index, &session->selection))
 					continue;
 				gt_catalog_describe(object->file, index, object->bias, &function);
 				function.touched = object->file->touched[index];

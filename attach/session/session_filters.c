@@ -70,7 +70,7 @@ static int each_named(struct gt_session *session, const char *glob,
 									 file->object, index)))
 						continue;
 				}
-				if (gt_tracee_can_trace(tracee, object, index, &session->selection))
+				if (gt_tracee_can_trace(object, index, &session->selection))
 					result = each(data, session, i, k, index);
 			}
 		}

@@ -33,8 +33,7 @@ static uint32_t count_matches(struct gt_session *session, const char *glob, uint
 				const char *shown = gt_object_function_name(file->object, index);
 
 				if ((!gt_glob_match(glob, name) && !gt_glob_match(glob, shown)) ||
-				    !gt_tracee_can_trace(tracee, object, index,
-							 &session->selection))
+				    !gt_tracee_can_trace(object, index, &session->selection))
 					continue;
 				matches++;
 				*returning += !file->entries[index].entry_only;

@@ -172,6 +172,7 @@ static void forget_call(uint64_t slot)
 
 uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 {
+	(void)function; /* a program's wants it */
 	uint64_t address = *(const uint64_t *)gt_kernel_mirror(slot);
 	uint64_t saved = gt_arch_interrupts_off();
 	struct gt_thread *thread = gt_arch_block();
@@ -179,7 +180,7 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 		forget_call(slot);
 	} else {
 		begin(thread);
-		gt_record_exit(thread, slot, function, hole);
+		gt_record_exit(thread, slot, hole);
 		end(thread);
 	}
 	gt_arch_interrupts_restore(saved);

@@ -527,7 +527,7 @@ bool gt_record_entry(struct gt_thread *thread, uint64_t slot, uint32_t function,
 /* The slot of the call that returns, where a return is seen at `slot`: nearly always the same. */
 uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32_t function);
 /* Records the return from the call at slot; the caller takes the address from the mirror. `hole` as above. */
-void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole);
+void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint64_t *hole);
 /* The call that has just returned was the last thing that another one, whose return a probe waits for, did:
  * that one returns at the same slot now, by its own stub. *function: its number. */
 bool gt_record_is_chained(const struct gt_thread *thread, uint64_t slot, uint32_t *function);

@@ -593,9 +593,8 @@ uint64_t gt_record_slot_of(const struct gt_thread *thread, uint64_t slot, uint32
 	return top->slot;
 }
 
-void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint32_t function, uint64_t *hole)
+void gt_record_exit(struct gt_thread *thread, uint64_t slot, uint64_t *hole)
 {
-	(void)function;
 	gt_frames_keep_within(thread);
 	gt_record_fill_hole(hole);
 	if (thread->mode == 0 && !thread->host)
@@ -636,7 +635,7 @@ static void end_tail_caller(struct gt_thread *thread, uint64_t slot)
 		return;
 	const uint64_t address = *mirror_of(slot);
 	do
-		gt_record_exit(thread, slot, 0, NULL);
+		gt_record_exit(thread, slot, NULL);
 	while (gt_record_is_chained(thread, slot, &function));
 	*place = address;
 }

@@ -224,7 +224,7 @@ uint64_t gt_agent_exit(uint64_t slot, uint32_t function, uint64_t *hole)
 		slot = slot_of(thread, slot, function);
 	uint64_t address = *(const uint64_t *)gt_program_mirror(slot);
 	if (thread != NULL) {
-		gt_record_exit(thread, slot, function, hole);
+		gt_record_exit(thread, slot, hole);
 		/* its results are those of the function that jumped to it */
 		if (gt_record_is_chained(thread, slot, &function) && stub_return_of(function) != 0)
 			address = stub_return_of(function);

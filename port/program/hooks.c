@@ -156,7 +156,7 @@ static void end_tail_call(struct gt_hook_frame *frame)
 		uint32_t function;
 		if (thread != NULL) {
 			do
-				gt_record_exit(thread, slot, 0, NULL);
+				gt_record_exit(thread, slot, NULL);
 			while (gt_record_is_chained(thread, slot, &function));
 		}
 		gt_signals_restore(&saved);
