@@ -85,6 +85,9 @@ void gt_lock_reset(uint32_t *word);
 /* memory.c: all of them but claim_child's, which fork wipes. */
 void gt_locks_forked(void);
 
+/* A page that fork wipes in the child: enum graftrace_fork_mark, then locks that the child finds free (agent.ld). */
+extern uint64_t gt_image_fork[] __attribute__((visibility("hidden")));
+
 /* Whether the process has entered a sandbox that may not bear the agent's system calls: it makes
  * none from then on, and what needs one is not recorded. */
 static inline bool gt_agent_sandboxed(void)

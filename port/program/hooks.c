@@ -277,13 +277,18 @@ static void on_sigaction(const struct gt_hook_frame *frame)
 		gt_mail_send(GRAFTRACE_MAIL_HANDLER, handler, HANDLER_WAIT_MS);
 }
 
-static uint32_t entering; /* 1: a thread tells the host of its sandbox */
+/* 1: a thread tells the host of its sandbox. In a fork's child nobody does. */
+static uint32_t *entering(void)
+{
+	return (uint32_t *)(gt_image_fork + 2);
+}
 
 /* Waits for another thread that tells of its sandbox: it makes system calls meanwhile, and ours may be one for all
- * threads. This wait makes none, for the same reason, and is bounded: the other one may have ended. */
+ * threads. This wait makes none, for the same reason, and is bounded: the other one may have ended. It is longer than
+ * the other one's, which does not count what it waits for processors. */
 static void wait_for_turn(void)
 {
-	gt_turn(&entering, SANDBOX_WAIT_MS * gt_agent_state.tsc_per_ms);
+	gt_turn(entering(), 2 * SANDBOX_WAIT_MS * gt_agent_state.tsc_per_ms);
 }
 
 /* strict mode, or a filter (struct sock_fprog). A null pointer only asks whether filters are
@@ -301,7 +306,7 @@ static void on_sandbox(bool strict, uint64_t filter)
 		if (!gt_port_listens(gt_port_arena()))
 			gt_turn(&(uint32_t){ 1 }, WAITS_MS * gt_agent_state.tsc_per_ms);
 	}
-	__atomic_store_n(&entering, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(entering(), 0, __ATOMIC_RELEASE);
 }
 
 /* The thread gets another name, which readers of the recording see as soon as its stream has it. */

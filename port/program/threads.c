@@ -28,8 +28,6 @@
 
 _Static_assert(sizeof(struct gt_thread) == GRAFTRACE_BLOCK_BYTES, "as the host knows it");
 
-extern uint64_t gt_image_fork[] __attribute__((visibility("hidden")));
-
 /* The part of a thread that survives a fork. */
 struct home {
 	struct gt_thread *block;
