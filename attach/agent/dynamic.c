@@ -425,8 +425,9 @@ int gt_dynamics_add(struct gt_catalog *catalog, const char *text, size_t bytes,
 	if (!result)
 		result = check_event(catalog, dynamic, error);
 	for (size_t i = 0; !result && i < catalog->file_count; i++)
-		if (is_of_file(dynamic, catalog->files[i]))
-			result = add_to_file(catalog, dynamic, catalog->files[i]);
+		if (is_of_file(dynamic, catalog->files[i]) &&
+		    add_to_file(catalog, dynamic, catalog->files[i]))
+			result = gt_fail(message, GT_ENOMEM, "no memory for a probe");
 	/* What a file has of it stays with it. */
 	if (result && !dynamic->probe_count) {
 		free_dynamic(dynamic);
