@@ -96,11 +96,12 @@ static uint64_t frames_begin(const struct gt_process *process, const struct gt_m
 	return registers->rsp;
 }
 
-/* As much of the stack's mapping above `at` as can be read. *count words; NULL: none. */
+/* As much of the stack's mapping above `at` as can be read, up to the thread's block if that lies there (many stacks may
+ * lie in one mapping). *count words; NULL: none. */
 static uint64_t *read_stack(const struct gt_process *process, const struct gt_map *stack,
-			    uint64_t at, size_t *count)
+			    uint64_t at, uint64_t block, size_t *count)
 {
-	uint64_t bytes = stack->end - at;
+	uint64_t bytes = (block > at && block < stack->end ? block : stack->end) - at;
 	uint64_t *words;
 
 	if (bytes > STACK_MOST)
@@ -114,9 +115,10 @@ static uint64_t *read_stack(const struct gt_process *process, const struct gt_ma
 	return words;
 }
 
-int gt_world_signal_frames(const struct gt_process *process, const struct gt_maps *maps,
-			   uint64_t sp, bool (*wants)(const void *data, uint64_t rip),
-			   int (*each)(void *data, const struct gt_frame_place *place), void *data)
+/* block: of the thread that runs there; 0: not known. */
+static int signal_frames(const struct gt_process *process, const struct gt_maps *maps, uint64_t sp,
+			 uint64_t block, bool (*wants)(const void *data, uint64_t rip),
+			 int (*each)(void *data, const struct gt_frame_place *place), void *data)
 {
 	uint64_t restorer = 0, other = 0;
 	int result = 0;
@@ -128,7 +130,7 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 
 		if (stack == NULL || !stack->writable)
 			return 0;
-		words = read_stack(process, stack, at, &count);
+		words = read_stack(process, stack, at, block, &count);
 		if (words == NULL)
 			return 0;
 		for (size_t i = 0; !result && i + FRAME_RIP / 8 + 2 < count; i++) {
@@ -163,13 +165,20 @@ int gt_world_signal_frames(const struct gt_process *process, const struct gt_map
 	return result;
 }
 
+int gt_world_signal_frames(const struct gt_process *process, const struct gt_maps *maps,
+			   uint64_t sp, bool (*wants)(const void *data, uint64_t rip),
+			   int (*each)(void *data, const struct gt_frame_place *place), void *data)
+{
+	return signal_frames(process, maps, sp, 0, wants, each, data);
+}
+
 int gt_world_thread_frames(const struct gt_process *process, const struct gt_maps *maps,
 			   const struct user_regs_struct *registers,
 			   bool (*wants)(const void *data, uint64_t rip),
 			   int (*each)(void *data, const struct gt_frame_place *place), void *data)
 {
-	return gt_world_signal_frames(process, maps, frames_begin(process, maps, registers), wants,
-				      each, data);
+	return signal_frames(process, maps, frames_begin(process, maps, registers),
+			     registers->fs_base, wants, each, data);
 }
 
 static bool has_guard(const struct gt_maps *maps, const struct gt_map *stack)
