@@ -137,8 +137,8 @@ static bool put_behind(struct gt_syscall_output *output, const struct call *call
 		gt_syscall_put_quoted(output, value.text, value.text_bytes, false);
 		return true;
 	}
-	if (put_array(output, field->type, &value, value_of(call, "nfds") | value_of(call, "vlen"),
-		      false) ||
+	if (put_array(output, field->type, &value,
+		      (uint32_t)value_of(call, "nfds") | value_of(call, "vlen"), false) ||
 	    gt_syscall_put_structure(output, field->type, value.text, value.text_bytes, false))
 		return true;
 	if (strcmp(call->name, "setsockopt") == 0 && value.text_bytes == 4) {

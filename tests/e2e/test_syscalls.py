@@ -358,7 +358,7 @@ int main(void)
 	writev(ends[1], words, 1);
 	writev(ends[1], words, 5);
 	poll(both, 1, 0);
-	poll(both, 2, 0);
+	poll(both, 1ul << 32 | 2, 0); /* the kernel sees 2 */
 	event.data.fd = 10;
 	epoll_ctl(all, EPOLL_CTL_ADD, 1, &event);
 	epoll_wait(all, events, 2, 0);
