@@ -129,8 +129,8 @@ static bool has_other_name(struct named *thread)
 	bytes = fd >= 0 ? read(fd, name, sizeof(name) - 1) : 0;
 	if (fd >= 0)
 		close(fd);
-	name[bytes > 0 ? bytes : 0] = '\0';
-	name[strcspn(name, "\n")] = '\0';
+	/* The system ends it with a newline; there may be others in it. */
+	name[bytes > 0 ? bytes - 1 : 0] = '\0';
 	if (name[0] == '\0' || strcmp(name, thread->writer.comm) == 0)
 		return false;
 	memset(thread->writer.comm, 0, sizeof(thread->writer.comm));

@@ -561,3 +561,11 @@ def test_threads_have_the_names_that_they_gave_themselves(graftrace, compile, ho
     assert {row["thread"].rpartition("-")[0] for row in rows} >= {"a-front-end-one", "db-worker"}
     calls = graftrace("export", "--to", "csv", "-q", "-o", "-").stdout
     assert calls.count(",db-worker,") >= rounds and calls.count(",a-front-end-one,") >= rounds
+
+
+@pytest.mark.parametrize("rounds", [2, 400])
+def test_a_name_of_two_lines_is_the_whole_name(graftrace, compile, rounds):
+    """However soon it ends, and where the system is asked for the name."""
+    graftrace("record", compile(NAMED.replace("db-worker", r"two\nlines\n"), "-O1", "-pthread", f"-DROUNDS={rounds}"))
+    rows = json.loads(graftrace("report", "--by", "thread", "--format", "json").stdout)["rows"]
+    assert "two\nlines\n" in {row["thread"].rpartition("-")[0] for row in rows}
