@@ -329,11 +329,11 @@ static struct gt_events_options events_of(const struct arguments *arguments)
 static int add_events(const struct arguments *arguments, struct gt_recording *recording,
 		      char **text, size_t *bytes)
 {
-	const struct gt_events_options options = events_of(arguments);
-
+	struct gt_events_options options = events_of(arguments);
 	size_t event_bytes;
 	char *events, *whole;
 
+	options.without_rests = true; /* On CPU and Off CPU are columns of the functions */
 	if (gt_events_count(gt_recording_target(recording), &options, &events, &event_bytes) != 0)
 		return GT_ENOMEM;
 	whole = realloc(*text, *bytes + event_bytes + 1);

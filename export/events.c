@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trace/event.h"
 #include "core/trace/merge.h"
 #include "export/out.h"
 #include "port/host/memory.h"
@@ -177,6 +178,19 @@ static bool is_inside(const struct window *window, const struct gt_source *sourc
 	       (!window->tid || window->tid == tid);
 }
 
+static void drop_rests(struct counter *counter)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < counter->count; i++) {
+		const struct gt_event_format *format = &counter->events[i].format;
+
+		if (!gt_event_word_matches("graftrace:off_cpu", format->system, format->name))
+			counter->events[kept++] = counter->events[i];
+	}
+	counter->count = kept;
+}
+
 static int by_count(const void *left, const void *right)
 {
 	const struct counted *a = left, *b = right;
@@ -342,6 +356,8 @@ int gt_events_count(struct gt_target *target, const struct gt_events_options *op
 	if (result == 0)
 		result = count_all(&counter, &window);
 	if (result >= 0) {
+		if (options->without_rests)
+			drop_rests(&counter);
 		if (counter.count)
 			qsort(counter.events, counter.count, sizeof(*counter.events), by_count);
 		if (options->limit && counter.count > options->limit)

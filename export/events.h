@@ -6,6 +6,7 @@
 #ifndef GT_EXPORT_EVENTS_H
 #define GT_EXPORT_EVENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "core/trace/target.h"
 #include "export/report.h"
@@ -14,6 +15,7 @@
 struct gt_events_options {
 	uint64_t from_ns, to_ns; /* only between; since the clock's beginning */
 	uint32_t pid, tid;	 /* only of this one */
+	bool without_rests;	 /* graftrace:off_cpu, of which rests.h makes a table, is left out */
 	size_t limit;		 /* events, the most frequent first */
 	enum gt_report_format format;
 };

@@ -313,6 +313,8 @@ def test_rests_are_summed_up_by_thread_and_waker(graftrace, program):
     assert {event["waker"] for event in events if not event["preempted"]} == {
         re.search(r"(?:an interrupt in )?(.*)-\d+$", waker)[1] for _, waker, _ in told if waker}
     assert "WAITED FOR A CPU" in graftrace("report", "--no-pager", "--rests", "it.data").stdout
+    assert "graftrace:off_cpu" in graftrace("report", "--no-pager", "--by", "event", "it.data").stdout
+    assert "off_cpu" not in graftrace("report", "--no-pager", "it.data").stdout
 
 
 def test_rests_of_a_recording_without_the_kernel_are_not_known(graftrace, program):
