@@ -203,6 +203,8 @@ static void put_lanes(const struct gt_question *question)
 		gt_put_number(question->out, ",\"depth\":", lane->track_count);
 		gt_put_ticks(question, ",\"self\":", lane->self);
 		gt_put_ticks(question, ",\"off\":", lane->self_off);
+		if (lane->marks)
+			gt_put_number(question->out, ",\"marks\":", lane->marks);
 		gt_out_char(question->out, '}');
 	}
 	gt_out_char(question->out, ']');

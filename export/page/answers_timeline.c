@@ -11,7 +11,9 @@
 #define LANES_MOST 64u /* in one answer */
 #define ROWS_MOST  96u /* in a lane */
 #define OFF_CELLS  400u
-#define MARKS_MOST 300u
+#define MARKS_MOST 1500u /* about so many, in one answer */
+#define MARKS_FILE 6000u /* … and in a page that is one file, for each zoom */
+#define LOST_MOST  1000u
 
 struct row {
 	struct gt_out *out;
@@ -151,33 +153,70 @@ static int put_lane_view(const struct gt_question *question, uint32_t number,
 	return error;
 }
 
-static void put_moments(const struct gt_question *question, uint64_t from, uint64_t to)
+/* Losses of these lanes, and marks: of those of a lane that are nearer together than can be drawn, the first. */
+static int put_moments(const struct gt_question *question, const struct window *window,
+		       const bool *is_asked, uint64_t marks_most)
 {
 	const struct gt_page *page = question->page;
-	uint32_t given = 0;
+	const uint64_t cell = (window->to - window->from) / marks_most + 1;
+	/* By lane: from where on a mark is in another cell than the one before. */
+	uint64_t *next = calloc(page->lane_count + 1u, sizeof(*next));
+	uint32_t given = 0, lost = 0;
 
+	if (next == NULL)
+		return GT_ENOMEM;
 	gt_out_text(question->out, "],\"moments\":[");
-	for (uint32_t i = 0; i < page->moment_count && given < MARKS_MOST; i++) {
+	for (uint32_t i = 0; i < page->moment_count; i++) {
 		const struct gt_page_moment *moment = &page->moments[i];
+		const bool is_lost = moment->kind == GT_MOMENT_LOST;
 
-		if (moment->at < from || moment->at >= to)
+		if (moment->at < window->from || moment->at >= window->to ||
+		    !is_asked[moment->lane])
 			continue;
+		if (is_lost ? lost++ >= LOST_MOST : moment->at < next[moment->lane])
+			continue;
+		if (!is_lost)
+			next[moment->lane] = moment->at - moment->at % cell + cell;
 		gt_out_printf(question->out, "%s[%" PRIu64 ",%" PRIu32 ",%d,%" PRIu64 ",",
-			      given++ ? "," : "", moment->at, moment->lane,
-			      moment->kind == GT_MOMENT_LOST, moment->value);
+			      given++ ? "," : "", moment->at, moment->lane, is_lost, moment->value);
 		gt_out_json(question->out, moment->text != NULL ? moment->text : "");
 		gt_out_char(question->out, ']');
 	}
+	free(next);
+	return 0;
+}
+
+static int put_views(const struct gt_question *question, const struct window *window,
+		     const char *list)
+{
+	bool *is_asked = calloc(question->page->lane_count + 1u, sizeof(*is_asked));
+	uint32_t first, last, given = 0;
+	int error = is_asked != NULL ? 0 : GT_ENOMEM;
+
+	while (error == 0 && gt_question_range(&list, &first, &last)) {
+		for (uint32_t i = first; i <= last && i < question->page->lane_count &&
+					 error == 0 && given < LANES_MOST;
+		     i++) {
+			if (given++)
+				gt_out_char(question->out, ',');
+			is_asked[i] = true;
+			error = put_lane_view(question, i, window);
+		}
+	}
+	if (error == 0 && *list != '\0')
+		error = GT_EINVAL;
+	if (error == 0)
+		error = put_moments(question, window, is_asked, MARKS_MOST / (given + 1) + 1);
+	free(is_asked);
+	return error;
 }
 
 int gt_answer_timeline(const struct gt_question *question)
 {
 	const struct gt_page *page = question->page;
-	const char *list = gt_question_text(question, "lanes", "");
 	struct window window = { .most = SIZE_MAX };
-	uint32_t first, last, given = 0;
 	uint64_t width;
-	int error = 0;
+	int error;
 
 	if (!gt_question_number(question, "from", 0, UINT64_MAX >> 16, &window.from) ||
 	    !gt_question_number(question, "to", page->length + 1, UINT64_MAX >> 16, &window.to) ||
@@ -190,17 +229,7 @@ int gt_answer_timeline(const struct gt_question *question)
 	gt_put_number(question->out, "{\"from\":", window.from);
 	gt_put_number(question->out, ",\"to\":", window.to);
 	gt_out_text(question->out, ",\"lanes\":[");
-	while (error == 0 && gt_question_range(&list, &first, &last)) {
-		for (uint32_t i = first;
-		     i <= last && i < page->lane_count && error == 0 && given < LANES_MOST; i++) {
-			if (given++)
-				gt_out_char(question->out, ',');
-			error = put_lane_view(question, i, &window);
-		}
-	}
-	if (error == 0 && *list != '\0')
-		return GT_EINVAL;
-	put_moments(question, window.from, window.to);
+	error = put_views(question, &window, gt_question_text(question, "lanes", ""));
 	gt_out_text(question->out, "]}");
 	return error;
 }
@@ -251,8 +280,12 @@ int gt_page_put_whole_timeline(struct gt_page *page, const struct gt_page_whole 
 		between = ",";
 		error = put_lane_view(&question, i, &window);
 	}
+	if (error == 0)
+		error = put_moments(&question, &window, is_chosen,
+				    page->moment_count <= MARKS_FILE
+					    ? window.to
+					    : MARKS_FILE / (whole->lanes + 1) + 1);
 	free(is_chosen);
-	put_moments(&question, 0, window.to);
 	gt_out_char(out, ']');
 	if (whole->lanes < page->lane_count)
 		gt_put_number(out, ",\"leftOut\":", page->lane_count - whole->lanes);

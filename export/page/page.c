@@ -350,6 +350,7 @@ static int take_moment(void *user, struct gt_lane *lane, const struct gt_moment 
 		made.text = strndup(moment->text, moment->text_bytes);
 		if (made.text == NULL)
 			return GT_ENOMEM;
+		page->lanes[made.lane].marks++;
 	}
 	page->moments[page->moment_count++] = made;
 	return 0;

@@ -38,6 +38,7 @@ struct gt_page_lane {
 	uint32_t node;		 /* in the tree */
 	struct gt_page_off *off; /* by depth, of the open calls */
 	uint32_t off_room;
+	uint32_t marks; /* of the page's moments */
 	char apart[GT_PAGE_CACHE_LINE];
 	uint64_t first, last; /* ns */
 	uint64_t calls;

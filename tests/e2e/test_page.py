@@ -791,3 +791,64 @@ def test_a_file_of_very_many_threads_shows_those_with_the_most_calls(graftrace, 
     assert shown > 1000 and left_out > 0 and shown + left_out == 24001
     assert calls == 240
     assert browser.log() == []
+
+
+MANY_MARKS = r"""
+#include <stdint.h>
+#include <graftrace/mark.h>
+
+__attribute__((noinline)) void work(void)
+{
+	for (volatile int i = 0; i < 2000; i++)
+		;
+}
+int main(void)
+{
+	for (int i = 0; i < 8000; i++) {
+		graftrace_mark("a batch begins with its orders");
+		work();
+	}
+	return 0;
+}
+"""
+
+
+def test_a_recording_of_events_alone_has_a_time_line(graftrace, browser):
+    graftrace("record", "-e", "syscalls", "--", "true")
+    graftrace("export", "--to", "html", "-q")
+    visit(browser, (graftrace.directory / "graftrace.html").as_uri())
+    show(browser, "overview")
+    assert "events alone: the time line shows them" in browser.run("return document.querySelector('main').innerText")
+    show(browser, "timeline")
+    browser.wait_for("return document.documentElement.dataset.timeline")
+    width = browser.run("return document.querySelector('canvas#timeline').clientWidth")
+    assert "syscalls:sys_" in tip_at(browser, width - 3, 30)
+
+
+def test_marks_are_shown_to_the_end_of_the_run_and_not_over_names(graftrace, browser, compile):
+    """They were the first 300, written over the thread's name and over each other."""
+    graftrace("record", "-p", "function_graph", "-e", "graftrace:mark", "--", compile(MANY_MARKS, "-O1", f"-I{ROOT / 'include'}"))
+    graftrace("export", "--to", "html", "-q")
+    in_file = json.loads(re.search(r'<script[^>]* id="data"[^>]*>(.*?)</script>',
+                                   (graftrace.directory / "graftrace.html").read_text(), re.S)[1])
+    process = graftrace.start("serve", "-a", "127.0.0.1:0")
+    url = line_with(process.stderr, r"http://127\.0\.0\.1:\d+/")[0]
+    try:
+        ask = lambda what: json.loads(urllib.request.urlopen(f"{url}api/{what}").read())
+        visit(browser, url)
+        show(browser, "timeline")
+        length, (lane,) = (ask("overview")[name] for name in ("length", "lanes"))
+        assert lane["marks"] == 8000
+        for moments, most in (ask("timeline?lanes=0")["moments"], 1500), (in_file["timeline"]["moments"], 6000):
+            times = [moment[0] for moment in moments]
+            assert 50 < len(times) <= most and times == sorted(times) and times[-1] > length * 0.95
+        assert len(ask(f"timeline?lanes=0&from={times[5]}&to={times[6] + 1}")["moments"]) >= 2
+        top = min(box["y"] for box in boxes(browser))
+        width = browser.run("return document.querySelector('canvas#timeline').clientWidth")
+        assert "a batch begins" in tip_at(browser, times[-1] / length * width + 1, top - 12)
+        tip_at(browser, 20, top - 32)
+        assert browser.run("return document.getElementById('tip').hidden")
+    finally:
+        browser.ask("POST", "/url", {"url": "about:blank"})
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)

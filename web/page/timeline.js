@@ -3,12 +3,14 @@
  * asks for what the window shows when that has come to rest. */
 "use strict";
 
-const ROW = 17, BAND_HEAD = 20, OFF_STRIP = 5, BAND_GAP = 6;
+const ROW = 17, BAND_HEAD = 20, MARK_ROW = 15, OFF_STRIP = 5, BAND_GAP = 6;
 
 function makeTimeline(overview, go) {
 	const length = Math.max(overview.length, 1);
 	const several = new Set(overview.lanes.map((lane) => lane.pid)).size > 1;
-	const lanes = overview.lanes.filter((lane) => lane.calls > 0);
+	/* Stacks without calls are shown where events alone were recorded. */
+	const hasCalls = overview.lanes.some((lane) => lane.calls > 0);
+	const lanes = overview.lanes.filter((lane) => hasCalls ? lane.calls > 0 : lane.marks > 0);
 	/* Processes as they began, and their stacks as they did. */
 	const began = new Map();
 	for (const lane of lanes)
@@ -49,24 +51,28 @@ function makeTimeline(overview, go) {
 		if (fitted || box.clientHeight === 0)
 			return;
 		fitted = true;
-		const room = box.clientHeight / Math.max(lanes.length, 1) - BAND_HEAD - OFF_STRIP - BAND_GAP;
+		const room = box.clientHeight / Math.max(lanes.length, 1) - BAND_HEAD - OFF_STRIP - BAND_GAP -
+			(lanes.some((lane) => lane.marks) ? MARK_ROW : 0);
 		shownRows = Math.max(shownRows, Math.min(60, Math.floor(room / ROW)));
 		for (const band of bands)
 			band.rows = Math.max(band.rows, Math.min(band.lane.depth, shownRows));
 	}
+
+	/* The thread's name, and below it its marks. */
+	const headOf = (band) => BAND_HEAD + (band.lane.marks ? MARK_ROW : 0);
 
 	function layOut() {
 		let top = 4;
 		fit();
 		for (const band of bands) {
 			band.top = top;
-			band.height = BAND_HEAD + (overview.offCpu ? OFF_STRIP : 0) + band.rows * ROW + BAND_GAP;
+			band.height = headOf(band) + (overview.offCpu ? OFF_STRIP : 0) + band.rows * ROW + BAND_GAP;
 			top += band.height;
 		}
 		spacer.style.height = `${Math.max(0, top + 8 - box.clientHeight)}px`;
 	}
 
-	const rowTop = (band, depth) => band.top + BAND_HEAD + (overview.offCpu ? OFF_STRIP : 0) + depth * ROW;
+	const rowTop = (band, depth) => band.top + headOf(band) + (overview.offCpu ? OFF_STRIP : 0) + depth * ROW;
 	const visible = () => bands.filter((band) => band.top < box.scrollTop + box.clientHeight &&
 		band.top + band.height > box.scrollTop);
 	const toX = (ns, width) => (ns - from) / (to - from) * width;
@@ -207,12 +213,12 @@ function makeTimeline(overview, go) {
 		const lane = band.lane, more = lane.depth > band.rows;
 		context.font = "600 12.5px system-ui, sans-serif";
 		context.fillStyle = css("--text");
-		context.fillText(`${lane.depth > shownRows || band.rows === 0 ? more ? "▸ " : "▾ " : ""}${laneName(lane)}`, 6, y + BAND_HEAD / 2);
+		context.fillText(`${lane.depth > shownRows || more && band.rows === 0 ? more ? "▸ " : "▾ " : ""}${laneName(lane)}`, 6, y + BAND_HEAD / 2);
 		const begin = 12 + context.measureText(`▸ ${laneName(lane)}`).width;
 		context.font = "12px system-ui, sans-serif";
 		context.fillStyle = css("--faint");
 		const deeper = more && band.rows > 0 ? `${count(lane.depth - band.rows, "more level")}: click` : "";
-		const told = (several ? `process ${lane.pid}: ` : "") + `${count(lane.calls, "call")}, ${duration(lane.self)} in them` +
+		const told = (several ? `process ${lane.pid}: ` : "") + (hasCalls ? `${count(lane.calls, "call")}, ${duration(lane.self)} in them` : count(lane.marks, "event")) +
 			(lane.off > 0 ? `, of that ${duration(lane.off)} off the CPU` : "");
 		/* Where there is no room for all, it is the end that is cut off. */
 		context.fillText((width < 700 ? [deeper, told] : [told, deeper]).filter((part) => part).join(" — "), begin + 6, y + BAND_HEAD / 2);
@@ -229,7 +235,7 @@ function makeTimeline(overview, go) {
 				const x = toX(first + i * seen.offCell, width), w = seen.offCell / (to - from) * width;
 				if (part > 0 && x < width && x + w > 0) {
 					context.globalAlpha = Math.max(0.15, part / 100);
-					context.fillRect(x, y + BAND_HEAD, w + 0.4, OFF_STRIP - 2);
+					context.fillRect(x, y + headOf(band), w + 0.4, OFF_STRIP - 2);
 				}
 			}
 			context.globalAlpha = 1;
@@ -265,19 +271,28 @@ function makeTimeline(overview, go) {
 		context.fillText(text, left + 3, y + ROW / 2);
 	}
 
+	/* Each mark is a line in its row. Where there is room until the next one, its text stands beside it, and the line
+	 * goes on through the calls. */
 	function drawMoments(context, width, scrolled) {
-		for (const [at, lane, lost, value, text] of answer?.moments ?? []) {
+		const nextX = new Map();
+		context.font = "12px system-ui, sans-serif";
+		for (const [at, lane, lost, value, text] of (answer?.moments ?? []).toReversed()) {
 			const band = byLane.get(lane), x = toX(at, width);
 			if (!band || x < 0 || x > width)
 				continue;
-			const y = band.top - scrolled + BAND_HEAD;
+			const y = band.top - scrolled + BAND_HEAD, bottom = band.top - scrolled + band.height - BAND_GAP;
 			context.fillStyle = css("--mark");
-			context.fillRect(x, y - 4, 1.5, band.height - BAND_GAP - BAND_HEAD + 4);
-			context.font = "12px system-ui, sans-serif";
-			if (lost)
+			if (lost) {
+				context.fillRect(x, y, 1.5, bottom - y);
 				drawLoss(context, width, x, rowTop(band, 0) - scrolled, value ? `${groups(value)} lost` : "a part is missing");
-			else
-				context.fillText(cut(text, 40), x + 3, y - 9);
+				continue;
+			}
+			const room = Math.min(nextX.get(lane) ?? Infinity, width) - x - 6;
+			nextX.set(lane, x);
+			context.fillRect(x, y, 1.5, room > 40 ? bottom - y : MARK_ROW - 2);
+			const most = Math.floor(room / 7);
+			if (room > 40)
+				context.fillText(text.length > most ? text.slice(0, most - 1) + "…" : text, x + 4, y + MARK_ROW / 2);
 		}
 	}
 
@@ -295,7 +310,7 @@ function makeTimeline(overview, go) {
 		if (bands.length === 0) {
 			context.font = "14px system-ui, sans-serif";
 			context.fillStyle = css("--faint");
-			context.fillText("No calls were recorded in this time.", 16, 24);
+			context.fillText("No calls and no events were recorded.", 16, 24);
 		}
 		drawMoments(context, width, scrolled);
 		drawChosen(context, width, scrolled);
@@ -320,7 +335,7 @@ function makeTimeline(overview, go) {
 	/* The strip that says when the thread was off the CPU. */
 	function hoverOff(event) {
 		const { left, top } = canvas.getBoundingClientRect(), y = event.clientY - top + box.scrollTop;
-		const band = bands.find((b) => y >= b.top + BAND_HEAD - 2 && y < b.top + BAND_HEAD + OFF_STRIP);
+		const band = bands.find((b) => y >= b.top + headOf(b) - 2 && y < b.top + headOf(b) + OFF_STRIP);
 		const seen = band && answer?.byLane.get(band.lane.lane);
 		if (!seen?.off)
 			return noTip();
@@ -336,8 +351,8 @@ function makeTimeline(overview, go) {
 	function hoverMoment(event) {
 		const bounds = canvas.getBoundingClientRect(), x = event.clientX - bounds.left;
 		const y = event.clientY - bounds.top + box.scrollTop;
-		const band = bands.find((b) => y >= b.top && y < b.top + b.height);
-		const reach = band && y < band.top + BAND_HEAD - 2 ? 240 : 3;
+		const band = bands.find((b) => y >= b.top + BAND_HEAD && y < b.top + b.height);
+		const reach = band && y < band.top + headOf(band) - 2 ? 240 : 3;
 		const found = (answer?.moments ?? []).filter((mark) => mark[1] === band?.lane.lane).map((mark) =>
 			({ mark, far: x - toX(mark[0], canvas.clientWidth) })).filter(({ far }) => far > -4 && far < reach)
 			.sort((a, b) => Math.abs(a.far) - Math.abs(b.far))[0];

@@ -7,7 +7,8 @@ const tiles = (list) => element("dl", { class: "tiles" }, ...list.filter(Boolean
 
 function problems(overview) {
 	return [
-		overview.calls === 0 && "No calls were recorded in this time.",
+		overview.calls === 0 && (overview.lanes.some((lane) => lane.marks) ?
+			"No calls were recorded, events alone: the time line shows them." : "No calls were recorded in this time."),
 		overview.problem && `${overview.problem[0].toUpperCase()}${overview.problem.slice(1)}.`,
 		overview.lost > 0 && `${count(overview.lost, "record")} lost: the calls are not in these figures.`,
 		overview.gaps > 0 && `${count(overview.gaps, "part")} of threads' traces missing.`,
