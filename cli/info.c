@@ -162,6 +162,8 @@ int gt_cmd_info(int argc, char **argv)
 	result = checks ? check(path, recording) : 0;
 	if (result == 0)
 		result = gt_look_tell(NAME, path, recording);
+	if (result == 0 && checks)
+		line("check", "the whole trace was read: nothing in it is damaged");
 	gt_recording_close(recording);
 	return result;
 }
