@@ -69,7 +69,7 @@ static int fail_to_create(struct gt_block_output *output, int number)
 		strcpy(folder, ".");
 	else
 		slash[slash == folder] = '\0';
-	if (number == ENOENT)
+	if (number == ENOENT && access(folder, F_OK) != 0)
 		snprintf(what, sizeof(what), "cannot create '%.200s': there is no folder '%.200s'",
 			 output->path, folder);
 	else if (access(folder, W_OK) != 0)

@@ -75,6 +75,7 @@ def test_a_recording_instead_of_a_table_of_its_calls_is_told(graftrace, compile)
 
 
 def test_where_nothing_can_be_written_is_said_with_what_helps(graftrace):
+    assert "cannot create '/proc/x': No such file" in graftrace("record", "-o", "/proc/x", "/bin/true", code=1).stderr
     assert "there is no folder 'missing'" in graftrace("record", "-o", "missing/x", "/bin/true", code=1).stderr
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
