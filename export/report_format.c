@@ -339,9 +339,9 @@ static void format_text(struct text *text, const struct gt_report *report,
 	add_outside(text, report);
 	if (report->untimed)
 		add(text,
-		    "\n%llu calls were recorded without their entry or return: they count, "
-		    "and are in no time.\n",
-		    (unsigned long long)report->untimed);
+		    "\n%llu call%s recorded without %s entry or return: counted, in no time.\n",
+		    (unsigned long long)report->untimed, report->untimed == 1 ? " was" : "s were",
+		    report->untimed == 1 ? "its" : "their");
 	if (report->self_upper_bound)
 		add(text,
 		    "\nOf %llu calls not all records are there: some were lost, or the calls began "
@@ -552,11 +552,20 @@ static bool spread_ends(const struct gt_histogram *histogram, uint64_t *low, uin
 	return any;
 }
 
+/* The text's first line ends here: which calls took how long is unknown below the clock's grain. */
+#define FIRST_END 32u
+_Static_assert(FIRST_END >= GT_REPORT_GRAIN_NS, "the other lines are above the grain");
+
+static uint64_t end_of_line(uint64_t from)
+{
+	return from ? from * 2 : FIRST_END;
+}
+
 static uint64_t most_of(const struct gt_histogram *histogram, uint64_t low, uint64_t high)
 {
 	uint64_t most = 1;
 
-	for (uint64_t from = low, to = low ? low * 2 : 1; to <= high; from = to, to *= 2) {
+	for (uint64_t from = low, to; (to = end_of_line(from)) <= high; from = to) {
 		uint64_t count = gt_histogram_between(histogram, from, to);
 		most = count > most ? count : most;
 	}
@@ -579,8 +588,12 @@ static void spread_text(struct text *text, const struct gt_report_row *row, bool
 	}
 	if (!spread_ends(&row->durations, &low, &high))
 		return;
+	if (low < FIRST_END)
+		low = 0;
+	if (high < FIRST_END)
+		high = FIRST_END;
 	most = most_of(&row->durations, low, high);
-	for (uint64_t from = low, to = low ? low * 2 : 1; to <= high; from = to, to *= 2) {
+	for (uint64_t from = low, to; (to = end_of_line(from)) <= high; from = to) {
 		uint64_t count = gt_histogram_between(&row->durations, from, to);
 		unsigned bar = (unsigned)((count * BAR_WIDTH + most - 1) / most);
 

@@ -143,7 +143,12 @@ def test_the_spread_has_every_call_once(graftrace):
     for step in row["steps"]:
         assert step["calls"] == sum(step["from_ns"] <= ns < step["to_ns"] for ns in calls)
     text = graftrace("report", "--hist", "call_5").stdout
-    assert text.startswith("call_5\n") and text.count("|") == 2 * len(row["steps"])
+    # As text, a line is of all calls that are so short that the clock does not tell them apart.
+    short = [step for step in row["steps"] if step["to_ns"] <= 32]
+    lines = re.findall(r"^ +(\S+ \w+) +- +(\S+ \w+) +(\d+) \|#* *\|$", text, re.M)
+    assert text.startswith("call_5\n") and len(lines) == len(row["steps"]) - max(0, len(short) - 1)
+    if short:
+        assert lines[0] == ("0 ns", "32 ns", str(sum(step["calls"] for step in short)))
     assert "no function that matches --hist" in graftrace("report", "--hist", "nobody").stderr
     graftrace("report", "--hist", "call_5", "--format=csv", code=2)
 

@@ -146,6 +146,10 @@ function makeFunctions(overview, go) {
 
 /* How the durations are distributed: each bar is a quarter of the way to twice the time. */
 function histogram(times) {
+	/* How long calls took that are below the clock's grain is not known: one bar is of them all. */
+	const short = times.filter(([, to]) => to <= GRAIN_NS + 4);
+	if (short.length > 0)
+		times = [[0, short.at(-1)[1], short.reduce((sum, [, , calls]) => sum + calls, 0)], ...times.slice(short.length)];
 	const most = Math.max(1, ...times.map((t) => t[2]));
 	const bars = [];
 	let at = times[0][0];
