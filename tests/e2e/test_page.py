@@ -394,6 +394,13 @@ def test_it_fits_on_a_small_screen(page, browser):
             show(browser, view)
             browser.wait_for("return document.querySelector('main').childElementCount > 0")
             assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), view
+        # The link to the slow call is to be seen without scrolling at any width.
+        show(browser, "overview")
+        for width in (500, 700, 900, 1000, 1100, 1400):
+            browser.ask("POST", "/window/rect", {"width": width, "height": 800})
+            browser.wait_for("return document.getElementById('outliers') !== null && innerWidth === arguments[0]", width)
+            assert browser.run("const box = document.getElementById('outliers').parentNode;"
+                               "return box.scrollWidth <= box.clientWidth"), width
     finally:
         browser.ask("POST", "/window/rect", {"width": 1400, "height": 900})
 

@@ -99,7 +99,8 @@ function makeFile(data) {
 		const found = data.functions.functions.filter((f) =>
 			!q || f.name.toLowerCase().includes(q.toLowerCase()));
 		found.sort((a, b) => sort === "name" ? a.name < b.name ? -1 : 1 : b[sort] - a[sort]);
-		return { found: found.length, functions: found.slice(0, Number(limit)) };
+		/* The file has those with the most self time; without a search it is known how many there are. */
+		return { found: q ? found.length : data.functions.found, functions: found.slice(0, Number(limit)) };
 	}
 
 	function one({ id }) {

@@ -174,7 +174,7 @@ function makeTimeline(overview, go) {
 			context.stroke();
 			context.fillText(moment(at, step, to), x + 4, 29);
 		}
-		told.textContent = bands.length > 0 ? `${duration(to - from)} of ${duration(length)}` : "";
+		told.textContent = bands.length > 0 ? `${duration(Math.max(0, Math.min(to, length) - Math.max(from, 0)))} of ${duration(length)}` : "";
 	}
 
 	function drawBoxes(context, width, row, base, y, into) {

@@ -13,7 +13,7 @@ function problems(overview) {
 		overview.lost > 0 && `${count(overview.lost, "record")} lost: the calls are not in these figures.`,
 		overview.gaps > 0 && `${count(overview.gaps, "part")} of threads' traces missing.`,
 		overview.withoutReturn > 0 && `${count(overview.withoutReturn, "call")} did not return while this was recorded: ` +
-			"the time line shows them up to where that was seen; functions' times are of the others.",
+			"on the time line up to where that was seen, in no function's times.",
 		overview.grain > 0 && `So many calls that those shorter than ${duration(overview.grain)} are kept together on the time line.`,
 		overview.tooDeep > 0 && `${count(overview.tooDeep, "call")} deeper than 512 levels not on the time line.`,
 	].filter(Boolean);
