@@ -29,6 +29,13 @@ function __graftrace_threads
     graftrace report --by thread --format csv 2>/dev/null | tail -n +2 | string match -rg '^[^,]*-(\d+),'
 end
 
+# Control files of the process of -P on the line, else of the only one that is recorded.
+function __graftrace_control
+    set -l process (commandline -opc | string join ' ' | string match -rg ' (?:-P|--pid) (\d+)')
+    test -z "$process"; or set process -P $process
+    graftrace get $process 2>/dev/null
+end
+
 complete -c graftrace -n '__fish_is_nth_token 1' -f -a '(__graftrace_commands) help'
 for command in (__graftrace_commands)
     for option in (graftrace $command --help 2>/dev/null | string match -arg '(?:^|[ ,[])--([a-zA-Z][a-z0-9-]*)' | sort -u)
@@ -44,6 +51,6 @@ for option in callers callees hist
 end
 complete -c graftrace -s P -l pid -x -a '(__fish_complete_pids)'
 complete -c graftrace -l tid -x -a '(__graftrace_threads)'
-complete -c graftrace -n 'contains -- (__graftrace_command) get set' -f -a '(graftrace get 2>/dev/null)'
+complete -c graftrace -n 'contains -- (__graftrace_command) get set' -f -a '(__graftrace_control)'
 complete -c graftrace -n 'test (__graftrace_command) = graph' -f -a '(__graftrace_functions)'
 complete -c graftrace -n 'contains -- (__graftrace_command) record profile' -a '(__fish_complete_command)'

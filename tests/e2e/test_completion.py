@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, line_with
 from test_report import sample
 
 WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_frequent() - 1; }\n"
@@ -53,6 +53,20 @@ def test_a_shell_completes_what_can_be_known(graftrace, compile, shell):
     assert str(os.getpid()) in offer("record", "-P", str(os.getpid())[:-1])
     assert {"call_3", "call_5"} <= offer("graph", "")
     assert {"most_frequent", "main"} <= offer("record", str(program), "-A", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_control_files_are_those_of_the_process_on_the_line(graftrace, shell):
+    """Without -P there is no answer where several programs are recorded."""
+    with subprocess.Popen(["sleep", "60"]) as program:
+        recorder = graftrace.start("record", "-P", program.pid)
+        try:
+            line_with(recorder.stderr, "recording process")
+            assert {"tracing_on", "current_tracer"} <= offered(
+                shell, graftrace.directory, "get", "-P", str(program.pid), "")
+        finally:
+            program.kill()
+            recorder.communicate(timeout=60)
 
 
 def test_what_a_person_alone_knows_is_not_answered_with_all_programs(graftrace):
