@@ -348,6 +348,7 @@ static int write_result(struct arguments *arguments, struct gt_diff_flame *flame
 
 static int run(struct arguments *arguments)
 {
+	const bool is_default = arguments->format == FORMAT_SVG && arguments->output == NULL;
 	struct gt_diff_flame *flame = NULL;
 	int result = GT_EXIT_DONE;
 	bool usable = true;
@@ -358,7 +359,7 @@ static int run(struct arguments *arguments)
 			gt_complain(NAME, "out of memory");
 			return GT_EXIT_FAILED;
 		}
-		if (arguments->output == NULL)
+		if (is_default)
 			arguments->output = "diff.svg";
 	}
 	for (unsigned side = 0; side < 2; side++)
@@ -374,6 +375,8 @@ static int run(struct arguments *arguments)
 	}
 	if (!usable || write_result(arguments, flame) != GT_EXIT_DONE)
 		result = GT_EXIT_FAILED;
+	else if (is_default)
+		gt_complain(NAME, "the flame graph is in diff.svg (-o FILE: elsewhere)");
 	gt_diff_flame_destroy(flame);
 	free(arguments->programs[0]);
 	free(arguments->programs[1]);

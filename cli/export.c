@@ -226,13 +226,53 @@ static void tell(uint64_t count, const char *one, const char *many)
 		fprintf(stderr, "  %" PRIu64 " %s\n", count, count == 1 ? one : many);
 }
 
+static uint64_t calls_of(const struct gt_stack_report *report)
+{
+	return report->calls + report->without_return + report->entries_only;
+}
+
+/* Has a row for each event, and none for calls. */
+static bool is_of_events(const struct gt_export_format *format)
+{
+	return strncmp(format->name, "events-", strlen("events-")) == 0;
+}
+
+static void tell_written(const struct arguments *arguments, const struct gt_stack_report *report)
+{
+	const uint64_t calls = calls_of(report);
+
+	fprintf(stderr, "graftrace export: ");
+	if (is_of_events(arguments->format))
+		fprintf(stderr, "%" PRIu64 " event%s", report->marks,
+			report->marks == 1 ? "" : "s");
+	else
+		fprintf(stderr, "%" PRIu64 " call%s of %" PRIu32 " stack%s", calls,
+			calls == 1 ? "" : "s", report->lanes, report->lanes == 1 ? "" : "s");
+	fprintf(stderr, " to %s\n",
+		strcmp(arguments->output, "-") == 0 ? "stdout" : arguments->output);
+}
+
+static void tell_nothing_left(const struct arguments *arguments, struct gt_recording *recording,
+			      const struct gt_stack_report *report)
+{
+	char proposal[GT_LOOK_PROPOSAL_BYTES];
+
+	if (is_of_events(arguments->format) ? report->marks : calls_of(report))
+		return;
+	if (report->marks)
+		gt_complain(NAME,
+			    "'%s' has events alone, no calls: --to events-csv, events-json and "
+			    "events-tsv have a row for each",
+			    arguments->path);
+	else
+		gt_complain(NAME, "'%s': no %s is left to be exported%s", arguments->path,
+			    is_of_events(arguments->format) ? "event" : "call",
+			    gt_look_propose(recording, arguments->globs[0], proposal));
+}
+
 static void tell_report(const struct arguments *arguments, const struct gt_stack_report *report)
 {
-	uint64_t calls = report->calls + report->without_return + report->entries_only;
-
-	fprintf(stderr, "graftrace export: %" PRIu64 " call%s of %" PRIu32 " stack%s to %s\n",
-		calls, calls == 1 ? "" : "s", report->lanes, report->lanes == 1 ? "" : "s",
-		strcmp(arguments->output, "-") == 0 ? "stdout" : arguments->output);
+	tell_written(arguments, report);
 	tell(report->without_return, "call without a return ends when that was seen",
 	     "calls without a return end when that was seen");
 	tell(report->without_start, "return of a call whose start is not known is left out",
@@ -307,9 +347,8 @@ static int run(struct arguments *arguments)
 	result = arguments->format == &trace_dat
 			 ? export_trace_dat(arguments, recording, &output)
 			 : export_to(arguments, recording, &output, &report);
-	if (result == GT_EXIT_DONE && arguments->format != &trace_dat &&
-	    report.calls + report.without_return + report.entries_only == 0)
-		gt_complain(NAME, "'%s': no call is left to be exported", arguments->path);
+	if (result == GT_EXIT_DONE && arguments->format != &trace_dat)
+		tell_nothing_left(arguments, recording, &report);
 	if (result == GT_EXIT_DONE && gt_output_commit(&output, &message) != 0) {
 		gt_complain(NAME, "%s", message.text);
 		result = GT_EXIT_FAILED;

@@ -15,7 +15,7 @@
 struct gt_events_options {
 	uint64_t from_ns, to_ns; /* only between; since the clock's beginning */
 	uint32_t pid, tid;	 /* only of this one */
-	bool without_rests;	 /* graftrace:off_cpu, of which rests.h makes a table, is left out */
+	bool without_rests;	 /* graftrace:off_cpu is left out: rests.h makes a table of it */
 	size_t limit;		 /* events, the most frequent first */
 	enum gt_report_format format;
 };

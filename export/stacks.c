@@ -161,6 +161,7 @@ static int give_moment(struct reading *reading, struct gt_lane *lane, enum gt_mo
 		.record = of_event,
 	};
 
+	reading->report->marks += kind == GT_MOMENT_MARK;
 	return reading->sink->moment(reading->sink->user, lane, &made);
 }
 

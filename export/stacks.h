@@ -105,6 +105,7 @@ struct gt_stack_report {
 	uint64_t without_return;   /* flagged NO_RETURN or OPEN */
 	uint64_t without_start;	   /* returns of calls whose start nobody knows: left out */
 	uint64_t entries_only;	   /* GT_MOMENT_CALL */
+	uint64_t marks;		   /* GT_MOMENT_MARK, that the sink was given */
 	uint64_t lost;		   /* records, those of threads without any record included */
 	uint64_t gaps;		   /* places where sub-buffers are missing */
 	uint64_t left_out_threads; /* for lack of memory */

@@ -124,6 +124,7 @@ def test_what_got_slower_stands_out_and_what_is_new_or_gone_is_told(sides):
 
 
 def test_the_flame_graph_is_red_where_the_second_side_takes_longer(sides):
+    assert "is in diff.svg" in sides("diff", "--format", "svg", "old0", "new0").stderr
     sides("diff", "--format", "svg", "-o", "diff.svg", "old0", "old1", "--", "new0", "new1")
     picture = (sides.directory / "diff.svg").read_text()
     subprocess.run(["python3", "-c", "import sys, xml.dom.minidom as m; m.parse(sys.argv[1])",

@@ -432,9 +432,20 @@ def test_mistakes_are_told_and_leave_what_was_there(graftrace, made, tmp_path):
     assert "cannot write '/dev/full': No space left on device" in said
     said = graftrace("export", "--to", "csv", "-o", "nowhere/x", code=1).stderr
     assert "nowhere/x" in said
+    assert "no call is left to be exported; did you mean 'call_3'?" in graftrace(
+        "export", "--to", "csv", "-g", "cal_3", "-o", "-").stderr
     graftrace("export", "--to", "csv", "-o", "old", "missing.data", code=1)
     assert (tmp_path / "old").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["graftrace.data", "old"]
+
+
+def test_events_alone_are_told_as_events(graftrace):
+    graftrace("record", "-e", "syscalls", "--", "true")
+    done = graftrace("export", "--to", "events-json", "-o", "it.json")
+    count = len((graftrace.directory / "it.json").read_text().splitlines())
+    assert done.stderr == f"graftrace export: {count} events to it.json\n" and count > 5
+    said = graftrace("export", "--to", "csv", "-o", "it.csv").stderr
+    assert "has events alone, no calls: --to events-csv" in said and "0 calls of 1 stack" in said
 
 
 def test_every_format_is_in_the_man_page_and_in_completion(graftrace):
