@@ -178,7 +178,10 @@ void gt_open_calls_destroy(struct gt_open_calls *open)
 /* Prints "1.234 ms": the resolution is a microsecond. */
 static void print_ms(FILE *out, uint64_t ns)
 {
-	fprintf(out, "%" PRIu64 ".%03" PRIu64 " ms", ns / 1000000, ns / 1000 % 1000);
+	if (ns < 1000)
+		fprintf(out, "less than 1 us");
+	else
+		fprintf(out, "%" PRIu64 ".%03" PRIu64 " ms", ns / 1000000, ns / 1000 % 1000);
 }
 
 static void print_call(FILE *out, const struct gt_open_calls *open, const struct gt_open_call *call)

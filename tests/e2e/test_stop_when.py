@@ -166,6 +166,7 @@ def test_a_crash_shows_the_calls_of_each_thread(graftrace, crash):
                      r"    thread  \(for .*\n"
                      r"      waits  \(for .*\n", done.stderr)
     text = graftrace("report", "--crash").stdout
+    assert "(for less than 1 us)" in text and "0.000 ms" not in text
     assert "died of SIGSEGV" in text and text.index("parses") < text.index("reads") < text.index("waits")
 
 
