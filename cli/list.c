@@ -48,8 +48,11 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+static uint32_t listed; /* events, of all objects */
+
 static void print_probe(const struct gt_probe *probe, const struct gt_plan_entry *plan)
 {
+	listed++;
 	printf("%s:%s\t%s%s%s\t", probe->system, probe->name, gt_plan_way_name(plan->way),
 	       plan->way == GT_PLAN_NONE ? ": " : "",
 	       plan->way == GT_PLAN_NONE ? gt_plan_reason_text(plan->reason) : "");
@@ -192,7 +195,8 @@ int gt_cmd_list(int argc, char **argv)
 	uint64_t pid = 0;
 	int option, result;
 
-	while ((option = getopt_long(argc, argv, "P:h", options, NULL)) != -1) {
+	optind = 1;
+	while ((option = gt_next_option(argc, argv, "P:h", options)) != -1) {
 		switch (option) {
 		case 'P':
 			if (gt_value_number(optarg, 1, INT32_MAX, &pid, &message) != 0) {
@@ -218,5 +222,8 @@ int gt_cmd_list(int argc, char **argv)
 		gt_complain(NAME, "cannot write the list");
 		result = GT_EXIT_FAILED;
 	}
+	if (listed == 0 && result == GT_EXIT_DONE)
+		gt_complain(NAME, "neither the program nor its libraries have events; 'graftrace "
+				  "functions' lists functions");
 	return result;
 }

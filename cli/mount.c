@@ -321,8 +321,12 @@ static int mount_recording(const struct mount *mount)
 	int error;
 
 	recording = gt_look_open(NAME, mount->file);
-	if (recording == NULL)
+	if (recording == NULL) {
+		if (access(mount->file, X_OK) == 0)
+			gt_complain(NAME, "a program stands behind --: graftrace mount %s -- %s",
+				    mount->fuse.directory, mount->file);
 		return GT_EXIT_FAILED;
+	}
 	for (uint32_t i = 0; (problem = gt_recording_problem(recording, i)) != NULL; i++)
 		gt_complain(NAME, "%s: %s", mount->file, problem);
 	gt_run_handle_signals();

@@ -19,6 +19,7 @@ WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_fre
     (["./words"], "to run and record it: 'graftrace record ./words'"),
     (["record", "--treshold", "5us", "ls"], "did you mean '--threshold'?"),
     (["report", "--limt=3"], "did you mean '--limit'?"),
+    (["list", "--breakpints", "ls"], "did you mean '--breakpoints'?"),
     (["export", "--to", "crome"], "did you mean 'chrome'?"),
     (["show", "-O", "nofuncgraph-tial"], "did you mean 'nofuncgraph-tail'?"),
     (["show", "-O", "colours"], "'graftrace show --help' lists them"),
@@ -50,6 +51,17 @@ def test_a_wrong_word_is_answered_with_the_right_one(graftrace, words, said):
 def test_a_program_that_an_option_has_taken_is_told(graftrace):
     done = graftrace("record", "-A", "/bin/echo", "hello-word", code=127)
     assert "'/bin/echo' is taken for a function: -g, -A and -R take one" in done.stderr
+
+
+def test_a_program_in_the_place_of_a_recording_is_told_where_it_stands(graftrace, compile):
+    program = compile(WORDS, "-O0")
+    said = graftrace("mount", ".", program, code=1).stderr
+    assert f"a program stands behind --: graftrace mount . -- {program}" in said
+
+
+def test_a_program_without_events_is_told(graftrace, compile):
+    done = graftrace("list", compile("int main(void) { return 0; }\n", "-static"))
+    assert done.stdout == "" and "neither the program nor its libraries have events" in done.stderr
 
 
 @pytest.mark.parametrize("first, said", [
