@@ -178,7 +178,8 @@ void gt_profile_table_print(FILE *to, const struct gt_profile_table *table,
 	for (uint32_t i = 0; i < shown; i++)
 		print_row(to, table, &rows[i]);
 	if (!table->csv && shown < count)
-		fprintf(to, "\n%u more rows are not shown (--limit).\n", count - shown);
+		fprintf(to, "\n%u more row%s not shown (--limit).\n", count - shown,
+			count - shown == 1 ? " is" : "s are");
 	if (is_narrow(table))
 		fprintf(to, "\nToo narrow (%u columns) for: StdDev\n", table->width);
 }

@@ -160,8 +160,9 @@ void gt_diff_write_text(const struct gt_diff *diff, size_t limit, uint32_t width
 		written++;
 	}
 	if (diff->count - same > written)
-		gt_out_printf(out, "\n%zu more rows are not shown (--limit).\n",
-			      diff->count - same - written);
+		gt_out_printf(out, "\n%zu more row%s not shown (--limit).\n",
+			      diff->count - same - written,
+			      diff->count - same - written == 1 ? " is" : "s are");
 	if (same)
 		gt_out_printf(out, "\n%zu function%s the same.\n", same,
 			      same == 1 ? " is" : "s are");

@@ -330,7 +330,8 @@ static void format_text(struct text *text, const struct gt_report *report,
 	if (!style->fields)
 		add_left_out(text, report, shown, width);
 	if (limit < report->row_count)
-		add(text, "\n%zu more rows are not shown (--limit).\n", report->row_count - limit);
+		add(text, "\n%zu more row%s not shown (--limit).\n", report->row_count - limit,
+		    report->row_count - limit == 1 ? " is" : "s are");
 	if (report->not_returned)
 		add(text,
 		    "\nOpen: %llu of the calls did not return (unwound, or still open at the "

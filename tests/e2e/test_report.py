@@ -201,6 +201,8 @@ def test_a_limit_says_what_it_leaves_out(graftrace):
     lines = graftrace("report", "--limit", "3").stdout.splitlines()
     assert lines[0].split()[:3] == ["Self", "%", "Calls"] and len(lines[1:4]) == 3
     assert "more rows are not shown" in lines[5]
+    rows = len(json.loads(graftrace("report", "--format", "json").stdout)["rows"])
+    assert "\n1 more row is not shown" in graftrace("report", "--limit", rows - 1).stdout
 
 
 def test_rows_by_thread_add_up_to_all_calls(graftrace):
