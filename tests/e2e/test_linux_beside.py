@@ -356,7 +356,9 @@ def test_the_programs_events_values_and_stacks_are_there_too(graftrace, compile,
             r"\badd ret=0x[0-9a-f]+|ret=0x[0-9a-f]+|=> add\b|<stack trace>")]
 
     user = told("--user")
-    assert [len(found) for found in user[:3]] == [50, 50, 50] and len(user[3]) >= 50
+    assert [len(found) for found in user[:3]] == [50, 50, 50]
+    # The function tracer knows of no open call: no stack trace is written.
+    assert len(user[3]) >= 50 if tracer == "function_graph" else not user[3]
     assert told() == user
 
     def events(*options):
