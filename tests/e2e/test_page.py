@@ -832,6 +832,41 @@ def test_a_recording_of_events_alone_has_a_time_line(graftrace, browser):
     assert "syscalls:sys_" in tip_at(browser, width - 3, 30)
 
 
+MARKS_OF_A_THREAD = r"""
+#include <pthread.h>
+#include <stdint.h>
+#include <graftrace/mark.h>
+
+static void *tells(void *nothing)
+{
+	graftrace_mark("told beside the calls");
+	return nothing;
+}
+int main(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, tells, NULL);
+	return pthread_join(thread, NULL);
+}
+"""
+
+
+def test_a_thread_with_marks_alone_is_shown_beside_those_with_calls(graftrace, browser, compile):
+    graftrace("record", "-p", "function_graph", "-l", "main", "-e", "graftrace:mark", "--",
+              compile(MARKS_OF_A_THREAD, "-O1", "-pthread", f"-I{ROOT / 'include'}"))
+    graftrace("export", "--to", "html", "-q")
+    visit(browser, (graftrace.directory / "graftrace.html").as_uri())
+    show(browser, "overview")
+    assert "threads\n2\n" in browser.run("return document.querySelector('main').innerText")
+    show(browser, "timeline")
+    bottom = boxes(browser, "main")[0]["y"] + 17
+    moment = browser.run("return JSON.parse(document.getElementById('data').textContent).timeline.moments[0][0] / "
+                         "JSON.parse(document.getElementById('data').textContent).overview.length")
+    width = browser.run("return document.querySelector('canvas#timeline').clientWidth")
+    assert "told beside the calls" in tip_at(browser, moment * width + 1, bottom + 6 + 20 + 8)
+
+
 def test_marks_are_shown_to_the_end_of_the_run_and_not_over_names(graftrace, browser, compile):
     """They were the first 300, written over the thread's name and over each other."""
     graftrace("record", "-p", "function_graph", "-e", "graftrace:mark", "--", compile(MANY_MARKS, "-O1", f"-I{ROOT / 'include'}"))

@@ -7,10 +7,8 @@ const ROW = 17, BAND_HEAD = 20, MARK_ROW = 15, OFF_STRIP = 5, BAND_GAP = 6;
 
 function makeTimeline(overview, go) {
 	const length = Math.max(overview.length, 1);
-	const several = new Set(overview.lanes.map((lane) => lane.pid)).size > 1;
-	/* Stacks without calls are shown where events alone were recorded. */
-	const hasCalls = overview.lanes.some((lane) => lane.calls > 0);
-	const lanes = overview.lanes.filter((lane) => hasCalls ? lane.calls > 0 : lane.marks > 0);
+	const lanes = shownLanes(overview);
+	const several = new Set(lanes.map((lane) => lane.pid)).size > 1;
 	/* Processes as they began, and their stacks as they did. */
 	const began = new Map();
 	for (const lane of lanes)
@@ -218,7 +216,7 @@ function makeTimeline(overview, go) {
 		context.font = "12px system-ui, sans-serif";
 		context.fillStyle = css("--faint");
 		const deeper = more && band.rows > 0 ? `${count(lane.depth - band.rows, "more level")}: click` : "";
-		const told = (several ? `process ${lane.pid}: ` : "") + (hasCalls ? `${count(lane.calls, "call")}, ${duration(lane.self)} in them` : count(lane.marks, "event")) +
+		const told = (several ? `process ${lane.pid}: ` : "") + (lane.calls > 0 ? `${count(lane.calls, "call")}, ${duration(lane.self)} in them` : count(lane.marks, "event")) +
 			(lane.off > 0 ? `, of that ${duration(lane.off)} off the CPU` : "");
 		/* Where there is no room for all, it is the end that is cut off. */
 		context.fillText((width < 700 ? [deeper, told] : [told, deeper]).filter((part) => part).join(" — "), begin + 6, y + BAND_HEAD / 2);

@@ -165,6 +165,13 @@ function css(name) {
 	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/* The stacks with calls, and those with events of the same processes; where events alone were recorded, all with events.
+ * A kernel's recording has events of tasks that only ran beside the program: they are not shown. */
+function shownLanes(overview) {
+	const processes = new Set(overview.lanes.filter((lane) => lane.calls > 0).map((lane) => lane.pid));
+	return overview.lanes.filter((lane) => lane.calls > 0 || lane.marks > 0 && (processes.size === 0 || processes.has(lane.pid)));
+}
+
 const laneName = (lane) => `${lane.name || "thread"}-${lane.tid}${lane.stack ? ` stack ${lane.stack + 1}` : ""}`;
 
 /* The tip beside the pointer: a title and lines. */

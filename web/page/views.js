@@ -30,8 +30,9 @@ function outOfTheOrdinary(outliers) {
 
 function makeOverview(overview) {
 	const started = overview.realtime ? new Date(overview.realtime) : null;
-	const processes = new Set(overview.lanes.map((lane) => lane.pid)).size;
-	const threads = new Set(overview.lanes.map((lane) => `${lane.pid}.${lane.tid}`)).size;
+	const lanes = shownLanes(overview).length > 0 ? shownLanes(overview) : overview.lanes;
+	const processes = new Set(lanes.map((lane) => lane.pid)).size;
+	const threads = new Set(lanes.map((lane) => `${lane.pid}.${lane.tid}`)).size;
 	const told = problems(overview);
 	const outliers = element("section", {}, element("h2", {}, "Calls that stand out ",
 		element("small", {}, "the slowest call of functions that are mostly much faster; not those as long as the run")));
