@@ -86,6 +86,13 @@ def wait_until(condition, what="what is waited for", seconds=60):
     return found
 
 
+def open_to_everyone(folder):
+    """Other users may read what is in it: those above it that are the tests' own are opened, too."""
+    for above in (folder, *folder.parents):
+        if str(above).startswith("/tmp/"):
+            above.chmod(above.stat().st_mode | 0o055)
+
+
 class Graftrace:
     """The command under test, run in one directory."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from attaching import Running, end_recording, is_clean, maps, record, start_recording
-from conftest import line_with
+from conftest import line_with, open_to_everyone
 
 NOBODY = 65534
 
@@ -368,8 +368,7 @@ MAY_TRACE = ["--inh-caps=+sys_ptrace", "--ambient-caps=+sys_ptrace"]
 def test_who_walks_as_the_programs_user_ends_with_graftrace_and_leaves_no_core(graftrace, compile, tmp_path_factory, user):
     program = compile(WAITS_ABOVE_OLD_WORDS, "-O1", "-pthread", "-DROOM=8192", "-DSLOW_RULES", compiler="g++", suffix=".cc")
     place = tmp_path_factory.mktemp("everyone")
-    for folder in (place, place.parent, place.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o055)
+    open_to_everyone(place)
     with (Running(shutil.copy(program, place), user=NOBODY, group=NOBODY, extra_groups=[]) as target,
           subprocess.Popen([*user, graftrace.path, "record", "-o", "/dev/null", "-P", str(target.pid)],
                            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as tracer):

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from attaching import Running, is_clean
-from conftest import BUILD
+from conftest import BUILD, open_to_everyone
 
 GRAFTRACE = str(BUILD / "cli" / "graftrace")
 LIMITED = r"""
@@ -100,9 +100,7 @@ def memory(pid, name):
 @pytest.fixture(scope="module", name="locked")
 def locked_program(tmp_path_factory):
     place = tmp_path_factory.mktemp("locked")
-    for above in (place, *place.parents):
-        if str(above).startswith("/tmp/"):
-            above.chmod(above.stat().st_mode | 0o055)
+    open_to_everyone(place)
     (place / "locked.c").write_text(LOCKED)
     subprocess.run(["gcc", "-O1", str(place / "locked.c"), "-o", str(place / "locked")], check=True)
     return place / "locked"

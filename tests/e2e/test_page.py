@@ -115,6 +115,8 @@ def page(request, graftrace, browser, recorded):
         yield recorded
         silent(browser, url)
     finally:
+        # The page asks for more meanwhile: not of a server that has ended.
+        browser.ask("POST", "/url", {"url": "about:blank"})
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
 
