@@ -46,7 +46,7 @@ struct gt_process {
 	uint32_t sharer_count;
 	bool sharers_left_out; /* there are more */
 	long last_number;
-	long filters_allowed; /* a thread in so many filters (seccomp) may make what calls we need */
+	long filters_allowed; /* so many filters (seccomp) of a thread that cannot be read allow what calls we need */
 	const struct gt_process_helper *helper; /* NULL: nobody waits for this host */
 };
 

@@ -26,9 +26,9 @@ int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message);
 /* In how many filters a thread is; LONG_MAX: in strict mode. 0: in none, or the kernel does not tell (before 5.9). */
 long gt_seccomp_filters(pid_t pid, pid_t tid);
 
-/* Whether a stopped thread, which is in so many filters, may make that call: if these are more than graftrace itself is in
- * and more than process->filters_allowed, they are asked. GT_ENOTSUP: one forbids it; GT_EPERM: this user cannot read
- * them; GT_ENOMEM. */
+/* Whether a stopped thread, which is in so many filters, may make that call: they are asked if these are more than graftrace
+ * itself is in. GT_ENOTSUP: one forbids it; GT_EPERM: this user cannot read them, and they are more than
+ * process->filters_allowed; GT_ENOMEM. */
 int gt_seccomp_check_call(const struct gt_process *process, pid_t tid, long filters, long number,
 			  const uint64_t arguments[6], struct gt_message *message);
 

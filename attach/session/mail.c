@@ -206,6 +206,8 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 			tracee->process.filters_allowed = filters;
 		return 1;
 	}
+	/* Another thread may soon be in no more filters than those that were found harmless. */
+	tracee->process.filters_allowed = 0;
 	if (filter.forbids != NULL)
 		gt_fail(&why, GT_ENOTSUP,
 			"it has entered a sandbox (seccomp) that forbids %s: nothing of it is "

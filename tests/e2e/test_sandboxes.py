@@ -116,3 +116,55 @@ def test_a_new_image_in_a_sandbox_is_asked_for_first(graftrace, compile):
     assert done.stdout == "here\n"
     assert "runs untraced: a seccomp filter of process" in done.stderr and "forbids socketpair" in done.stderr
     assert subprocess.run([compile(EXECS), "/bin/echo", "here"], capture_output=True, timeout=60, check=True).stdout == b"here\n"
+
+
+# One thread enters a filter that allows all that graftrace calls, then another one a filter that forbids munmap.
+TWO_FILTERS = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int entered;
+static int forbid(unsigned call)
+{
+	struct sock_filter filter[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog program = { 4, filter };
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+static void *allows(void *none)
+{
+	if (forbid(SYS_swapon) == 0)
+		__atomic_store_n(&entered, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		usleep(10000);
+	return none;
+}
+int main(void)
+{
+	pthread_t thread;
+	char line;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	pthread_create(&thread, NULL, allows, NULL);
+	while (!__atomic_load_n(&entered, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	if (forbid(SYS_munmap))
+		return 1;
+	if (write(1, "entered\n", 8) != 8 || read(0, &line, 1) != 1)
+		return 2;
+	_exit(6);
+}
+"""
+
+
+def test_a_filter_that_forbids_our_calls_is_asked_in_each_thread(graftrace, compile):
+    """As many filters allow them in another thread."""
+    program = compile(TWO_FILTERS, "-O1", "-pthread")
+    with graftrace.start("record", "--", program, stdin=subprocess.PIPE) as tracer:
+        assert tracer.stdout.readline() == "entered\n"
+        time.sleep(0.5)
+        errors = tracer.communicate("\n", timeout=60)[1]
+    assert tracer.returncode == 6 and "forbids munmap" in errors
