@@ -299,13 +299,11 @@ static void on_sandbox(bool strict, uint64_t filter)
 		return;
 	wait_for_turn();
 	__atomic_fetch_or(&gt_agent_state.flags, GRAFTRACE_AGENT_PLAIN_LOCKS, __ATOMIC_SEQ_CST);
+	/* A host that has not set it, dead or busy, has not looked whether others wait for it yet; each wait is a short one. */
 	if (!gt_agent_sandboxed() &&
-	    gt_mail_send(GRAFTRACE_MAIL_SANDBOX, strict ? 0 : filter, SANDBOX_WAIT_MS) != 1) {
-		__atomic_store_n(&gt_agent_state.sandboxed, 1, __ATOMIC_SEQ_CST);
-		/* Without a host nobody looks whether others wait for it yet; each wait is a short one. */
-		if (!gt_port_listens(gt_port_arena()))
-			gt_turn(&(uint32_t){ 1 }, WAITS_MS * gt_agent_state.tsc_per_ms);
-	}
+	    gt_mail_send(GRAFTRACE_MAIL_SANDBOX, strict ? 0 : filter, SANDBOX_WAIT_MS) != 1 &&
+	    !__atomic_exchange_n(&gt_agent_state.sandboxed, 1, __ATOMIC_SEQ_CST))
+		gt_turn(&(uint32_t){ 1 }, WAITS_MS * gt_agent_state.tsc_per_ms);
 	__atomic_store_n(entering(), 0, __ATOMIC_RELEASE);
 }
 

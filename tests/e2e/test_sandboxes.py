@@ -168,3 +168,67 @@ def test_a_filter_that_forbids_our_calls_is_asked_in_each_thread(graftrace, comp
         time.sleep(0.5)
         errors = tracer.communicate("\n", timeout=60)[1]
     assert tracer.returncode == 6 and "forbids munmap" in errors
+
+
+# Graftrace is busy with a child that it has to leave, of which a thread cannot be stopped (its vfork child sleeps), while all
+# threads enter a sandbox, and others than the one that tells of it make the agent's calls.
+BUSY_HOST = r"""
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+static struct sock_filter filter[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), ALLOW(SYS_write), ALLOW(SYS_exit_group),
+	ALLOW(SYS_seccomp), ALLOW(SYS_restart_syscall), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS) };
+static volatile int jumps[8], begun;
+__attribute__((noinline)) static void leave(jmp_buf back) { longjmp(back, 1); }
+static void *works(void *count)
+{
+	jmp_buf back;
+	__atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
+	for (;; ++*(volatile int *)count)
+		if (!setjmp(back))
+			leave(back);
+	return NULL;
+}
+static void *waits(void *none)
+{
+	struct timespec time = { 8, 0 };
+	if (vfork() == 0) {
+		nanosleep(&time, NULL);
+		_exit(0);
+	}
+	return none;
+}
+int main(void)
+{
+	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+	pthread_t thread;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (fork() == 0) {
+		pthread_create(&thread, NULL, waits, NULL);
+		usleep(100000);
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+		_exit(0);
+	}
+	for (int i = 0; i < 8; i++)
+		pthread_create(&thread, NULL, works, (void *)&jumps[i]);
+	while (begun < 8)
+		usleep(1000);
+	usleep(400000);
+	syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+	for (int i = 0; i < 8; i++)
+		for (int before = jumps[i]; jumps[i] < before + 1000;)
+			;
+	syscall(SYS_exit_group, 6);
+}
+"""
+
+
+def test_a_sandbox_that_is_entered_while_graftrace_is_busy_kills_nobody(graftrace, compile):
+    graftrace("record", "-b", "1M", "--", compile(BUSY_HOST, "-O1", "-pthread"), code=6)
