@@ -105,6 +105,14 @@ static int take_switches(void *data, uint64_t start, uint64_t lost,
 	return GT_OK;
 }
 
+static int take_format(void *data, const struct gt_event_format *event)
+{
+	(void)data;
+	if (!event->number || !event->field_count || strcmp(event->system, "graftrace") != 0)
+		abort();
+	return GT_OK;
+}
+
 static struct tep_handle *make_tep(void)
 {
 	struct tep_handle *tep = tep_alloc();
@@ -152,6 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.writer = take_writer,
 		.sub_buffer = take_sub_buffer,
 		.switches = take_switches,
+		.event = take_format,
 	};
 	struct gt_linux_records *records;
 	struct gt_linux_totals totals;
