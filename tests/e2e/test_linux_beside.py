@@ -295,7 +295,7 @@ def test_rests_are_summed_up_by_thread_and_waker(graftrace, program):
                       shown)
     out = graftrace("report", "--no-pager", "--rests", "--format", "csv", "it.data").stdout
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert sum(int(row["count"]) for row in rows) == len(told) >= 5
+    assert sum(int(row["count"]) for row in rows) == len(told) >= 5, shown
 
     def ns(text):
         return round(float(text or 0) * 1000)
