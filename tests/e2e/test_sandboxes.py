@@ -185,7 +185,7 @@ BUSY_HOST = r"""
 #define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 static struct sock_filter filter[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), ALLOW(SYS_write), ALLOW(SYS_exit_group),
 	ALLOW(SYS_seccomp), ALLOW(SYS_restart_syscall), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS) };
-static volatile int jumps[8], begun;
+static volatile int jumps[4], begun;
 __attribute__((noinline)) static void leave(jmp_buf back) { longjmp(back, 1); }
 static void *works(void *count)
 {
@@ -216,13 +216,13 @@ int main(void)
 		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 		_exit(0);
 	}
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 4; i++)
 		pthread_create(&thread, NULL, works, (void *)&jumps[i]);
-	while (begun < 8)
+	while (begun < 4)
 		usleep(1000);
 	usleep(400000);
 	syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 4; i++)
 		for (int before = jumps[i]; jumps[i] < before + 1000;)
 			;
 	syscall(SYS_exit_group, 6);
