@@ -21,8 +21,8 @@
 #define EXEC_WAIT_MS	2000
 #define HANDLER_WAIT_MS 2000
 #define SANDBOX_WAIT_MS 5000
-#define WAITS_MS \
-	1000 /* much longer than a thread waits for a host at a time, and for a processor */
+/* Much longer than a thread waits for a host at a time, and for a processor. */
+#define WAITS_MS      1000
 #define LEAVE_WAIT_MS 5000
 
 #define CLONE_VM     0x00000100u
