@@ -228,10 +228,6 @@ static enum gt_detach_stage needed_before(struct gt_detach *out,
 		return GT_DETACH_HAS_FINDS;
 	case GRAFTRACE_HOOK_UNWIND_BACKTRACE:
 		return GT_DETACH_HAS_LOOKUPS;
-	case GRAFTRACE_HOOK_PRCTL:
-	case GRAFTRACE_HOOK_SYSCALL:
-		/* A sandbox must not meet a thread in a call of the agent's: it is waited for. */
-		return GT_DETACH_HAS_LOOKUPS;
 	default:
 		return GT_DETACH_HAS_WALKS;
 	}
