@@ -13,6 +13,7 @@
 #include "attach/process/clock.h"
 #include "attach/agent/detach_private.h"
 #include "attach/agent/editor.h"
+#include "attach/agent/inject.h"
 #include "attach/agent/probes.h"
 #include "attach/process/proc.h"
 #include "attach/agent/resolver.h"
@@ -363,10 +364,7 @@ void gt_detach_free(struct gt_detach *out)
 /* Sets a uint32_t of the agent's state to 1. */
 static int set_flag(const struct gt_detach *out, size_t offset)
 {
-	const uint32_t yes = 1;
-
-	return gt_process_write(out->process, out->image + out->header.state_offset + offset, &yes,
-				sizeof(yes));
+	return gt_agent_set_flag(out->process, out->image, &out->header, offset);
 }
 
 /* B and C. */

@@ -58,6 +58,14 @@ int gt_agent_header(struct graftrace_agent_image *header, struct gt_message *mes
 	return 0;
 }
 
+int gt_agent_set_flag(const struct gt_process *process, uint64_t image,
+		      const struct graftrace_agent_image *header, size_t offset)
+{
+	const uint32_t yes = 1;
+
+	return gt_process_write(process, image + header->state_offset + offset, &yes, sizeof(yes));
+}
+
 static int remote_call(struct gt_remote *remote, int64_t *result, struct gt_message *message,
 		       long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 		       uint64_t f)

@@ -37,6 +37,10 @@ struct gt_agent {
 
 /* The image that is built in. GT_EFORMAT: it is not one that this host knows. */
 int gt_agent_header(struct graftrace_agent_image *header, struct gt_message *message);
+/* Sets a uint32_t of the agent's state, at that offset in struct graftrace_agent_state, to 1. image: the agent's address in
+ * the process. GT_EIO, GT_EGONE. */
+int gt_agent_set_flag(const struct gt_process *process, uint64_t image,
+		      const struct graftrace_agent_image *header, size_t offset);
 
 /*
  * Maps the image and the arena, fills the agent's state and points the thread's gs_base to its null

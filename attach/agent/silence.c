@@ -18,7 +18,6 @@
 struct silence {
 	struct gt_tracee *tracee;
 	pid_t waits;
-	struct gt_message *message;
 	struct gt_maps maps; /* of this round */
 	pid_t *outside;	     /* threads that were seen there */
 	size_t count;
@@ -93,11 +92,11 @@ static int stop_and_look(struct silence *silence)
 {
 	struct gt_process *process = &silence->tracee->process;
 	struct gt_stopped_threads threads;
-	int error = gt_world_stop(process, &threads, LIMIT_MS, silence->message);
+	int error = gt_world_stop(process, &threads, LIMIT_MS, NULL);
 
 	if (error)
 		return error;
-	error = gt_process_maps(process->pid, &silence->maps, silence->message);
+	error = gt_process_maps(process->pid, &silence->maps, NULL);
 	if (!error)
 		error = look(silence, &threads);
 	gt_maps_free(&silence->maps);
@@ -118,14 +117,11 @@ static int work(void *data)
 	return error;
 }
 
-int gt_silence(struct gt_tracee *tracee, pid_t waits, struct gt_message *message)
+int gt_silence(struct gt_tracee *tracee, pid_t waits)
 {
-	struct silence silence = { .tracee = tracee, .waits = waits, .message = message };
-	const uint32_t yes = 1;
-	int error = gt_process_write(&tracee->process,
-				     tracee->agent.image + tracee->agent.header.state_offset +
-					     offsetof(struct graftrace_agent_state, sandboxed),
-				     &yes, sizeof(yes));
+	struct silence silence = { .tracee = tracee, .waits = waits };
+	int error = gt_agent_set_flag(&tracee->process, tracee->agent.image, &tracee->agent.header,
+				      offsetof(struct graftrace_agent_state, sandboxed));
 
 	if (!error)
 		error = gt_tracer_run(work, &silence);

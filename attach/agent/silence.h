@@ -14,6 +14,6 @@
  * this; it is not looked at. It gives up after a number of rounds, with GT_EBUSY (also: a thread cannot be stopped):
  * a thread waits in the agent, perhaps for the caller; call it again. Other errors: GT_EGONE, GT_EPERM, GT_EIO, GT_ENOMEM.
  */
-int gt_silence(struct gt_tracee *tracee, pid_t waits, struct gt_message *message);
+int gt_silence(struct gt_tracee *tracee, pid_t waits);
 
 #endif

@@ -224,7 +224,7 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 	}
 	/* Others may be in a call of the agent's, which the filter may forbid them, too. Who waits there for us
 	 * has to have its answer first, so this letter stays until then. */
-	if (gt_silence(tracee, (pid_t)letter->tid, NULL) != GT_EBUSY)
+	if (gt_silence(tracee, (pid_t)letter->tid) != GT_EBUSY)
 		leave_process(session, tracee, why.text);
 	return 0;
 }
