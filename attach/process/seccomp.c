@@ -257,9 +257,10 @@ long gt_seccomp_filters(pid_t pid, pid_t tid)
 		       : gt_proc_field(text, "Seccomp_filters");
 }
 
-static long our_filters(void)
+/* Ours are read only where there are any: this is asked while threads stand still. */
+static bool is_in_more_than_we(long filters)
 {
-	return gt_seccomp_filters(getpid(), getpid());
+	return filters > 0 && filters > gt_seccomp_filters(getpid(), getpid());
 }
 
 bool gt_seccomp_asks_place(const struct sock_filter *filter, size_t count)
@@ -303,12 +304,13 @@ const char *gt_seccomp_ties_places(pid_t pid, pid_t tid)
 	if (ptrace((enum __ptrace_request)0x4211, tid, (void *)sizeof(dispatch), &dispatch) == 0 &&
 	    dispatch.mode)
 		return "its system calls are dispatched to itself by where they are made";
-	return gt_seccomp_filters(pid, pid) > our_filters() ? filters_tie(tid) : NULL;
+	return is_in_more_than_we(gt_seccomp_filters(pid, pid)) ? filters_tie(tid) : NULL;
 }
 
 int gt_seccomp_check_image(pid_t pid, pid_t tid, struct gt_message *message)
 {
-	return gt_seccomp_filters(pid, pid) > our_filters() ? check_filters(pid, tid, message) : 0;
+	return is_in_more_than_we(gt_seccomp_filters(pid, pid)) ? check_filters(pid, tid, message)
+								: 0;
 }
 
 struct call {
@@ -330,7 +332,7 @@ int gt_seccomp_check_call(const struct gt_process *process, pid_t tid, long filt
 	struct call call = { number, arguments };
 	int error = 0;
 
-	if (filters > our_filters())
+	if (is_in_more_than_we(filters))
 		error = each_filter(tid, ask, &call);
 	if (error == GT_EPERM && filters <= process->filters_allowed)
 		return 0;

@@ -15,6 +15,7 @@
 #include "attach/process/sharers.h"
 #include "attach/session/session_private.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,10 +201,11 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 		return 0;
 	filter = read_filter(&tracee->process, letter->argument[0]);
 	if (filter.forbids == NULL && !(session->selection.syscalls && filter.asks_place)) {
-		const long filters = 1 + gt_seccomp_filters((pid_t)letter->pid, (pid_t)letter->tid);
+		const long filters = gt_seccomp_filters((pid_t)letter->pid, (pid_t)letter->tid);
 
-		if (filters > tracee->process.filters_allowed)
-			tracee->process.filters_allowed = filters;
+		/* A thread in strict mode, whose number somebody has written there, enters no other. */
+		if (filters >= tracee->process.filters_allowed && filters < LONG_MAX)
+			tracee->process.filters_allowed = filters + 1;
 		return 1;
 	}
 	/* Another thread may soon be in no more filters than those that were found harmless. */
