@@ -146,6 +146,8 @@ static bool find_common(const struct gt_event_format *format, struct gt_hist_fie
 		if (!gt_hist_is_equal(field->name, common[i].name))
 			continue;
 		field->kind = common[i].kind;
+		if (field->kind == GT_HIST_CPU) /* Linux calls it so, however it was written */
+			field->name = "common_cpu";
 		field->bytes = common[i].bytes;
 		field->is_signed = common[i].is_signed;
 		if (common[i].bytes == 2 && format != NULL)

@@ -104,9 +104,7 @@ bool gt_hist_is_same(const struct gt_hist *a, const struct gt_hist *b)
 
 static void put_field(struct gt_hist_output *output, const struct gt_hist_field *field)
 {
-	if (field->kind == GT_HIST_CPU)
-		gt_hist_append(output, "common_cpu");
-	else if (field->kind == GT_HIST_CONSTANT && *field->name == '\0')
+	if (field->kind == GT_HIST_CONSTANT && *field->name == '\0')
 		gt_hist_append(output, "%llu", (unsigned long long)field->number);
 	else
 		gt_hist_append(output, "%s", field->name);

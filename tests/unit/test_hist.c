@@ -155,6 +155,24 @@ static void histograms_are_the_same_by_their_keys_values_and_order(void **state)
 		}
 }
 
+static void a_cpu_has_one_name_however_it_is_written(void **state)
+{
+	static const char *const texts[] = { "keys=cpu", "keys=CPU", "keys=common_cpu",
+					     "keys=cpu:sort=common_cpu" };
+	static struct gt_hist again;
+	char shown[GT_HIST_SHOWN_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(parse(texts[i]), 0);
+		gt_hist_put(&hist, shown, sizeof(shown));
+		assert_int_equal(gt_hist_parse(shown, strlen(shown), NULL, NULL, &again, &error),
+				 0);
+		assert_true(gt_hist_is_same(&hist, &again));
+		assert_string_equal(again.fields[0].name, "common_cpu");
+	}
+}
+
 /* ---- counting ---- */
 
 #define POOL (4u << 20)
@@ -720,6 +738,7 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_said_with_the_part),
 		cmocka_unit_test(a_filter_begins_at_a_word_of_its_own),
 		cmocka_unit_test(histograms_are_the_same_by_their_keys_values_and_order),
+		cmocka_unit_test(a_cpu_has_one_name_however_it_is_written),
 		cmocka_unit_test(hits_and_sums_are_counted_by_key),
 		cmocka_unit_test(keys_are_shown_as_their_modifiers_say),
 		cmocka_unit_test(what_could_not_be_read_is_0_or_fault),
