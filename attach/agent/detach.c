@@ -229,6 +229,10 @@ static enum gt_detach_stage needed_before(struct gt_detach *out,
 		return GT_DETACH_HAS_FINDS;
 	case GRAFTRACE_HOOK_UNWIND_BACKTRACE:
 		return GT_DETACH_HAS_LOOKUPS;
+	case GRAFTRACE_HOOK_PRCTL:
+	case GRAFTRACE_HOOK_SYSCALL:
+		/* A sandbox must not meet a thread in a call of the agent's: it is waited for. */
+		return GT_DETACH_HAS_LOOKUPS;
 	default:
 		return GT_DETACH_HAS_WALKS;
 	}
@@ -243,9 +247,11 @@ static bool is_kept(struct gt_detach *out, const struct graftrace_patch *patch,
 	enum gt_detach_stage needed = needed_before(out, patch, &hook);
 
 	if (hook)
-		*keeps = stage < needed && out->lookup_count < GT_DETACH_LOOKUPS;
-	if (needed && *keeps)
-		out->lookups[out->lookup_count++] = patch->address;
+		*keeps = stage < needed && out->kept_count < GT_DETACH_KEPT;
+	if (needed && *keeps) {
+		out->kept[out->kept_count].address = patch->address;
+		out->kept[out->kept_count++].bytes = patch->bytes;
+	}
 	return *keeps;
 }
 
@@ -331,7 +337,7 @@ static int undo_code(struct gt_detach *out, const struct gt_stopped_threads *thr
 	struct gt_editor *code = malloc(sizeof(*code));
 	int error = code != NULL ? gt_detach_leave_jumps(out, threads) : GT_ENOMEM;
 
-	out->lookup_count = 0;
+	out->kept_count = 0;
 	for (int pass = 0; !error && pass < 2; pass++) {
 		for (uint32_t i = 0; !error && i < out->state.region_count; i++) {
 			struct graftrace_region page;
@@ -405,7 +411,7 @@ static int undo_hooks(struct gt_detach *out, const struct gt_stopped_threads *th
 	bool ready = false;
 	int error;
 
-	if (!out->lookup_count && out->clean)
+	if (!out->kept_count && out->clean)
 		out->stage = GT_DETACH_HAS_NONE;
 	switch (out->stage) {
 	case GT_DETACH_HAS_WALKS:

@@ -45,11 +45,11 @@ static bool is_ours(const void *data, uint64_t address)
 	return gt_detach_is_ours(((const struct looker *)data)->out, address);
 }
 
-/* Within the instructions that a lookup's patch covers: they are not there yet. */
+/* Under a hook's jump that stays for now: the program's instruction is not there yet. */
 static bool is_kept(const struct gt_detach *out, uint64_t place)
 {
-	for (uint32_t i = 0; out->stage < GT_DETACH_HAS_NONE && i < out->lookup_count; i++)
-		if (place - out->lookups[i] < 32)
+	for (uint32_t i = 0; out->stage < GT_DETACH_HAS_NONE && i < out->kept_count; i++)
+		if (place - out->kept[i].address < out->kept[i].bytes)
 			return true;
 	return false;
 }

@@ -35,8 +35,8 @@
 #define GT_DETACH_GENERAL 15
 /* A thread's own registers, and those of signals' handlers, one on top of the other. */
 #define GT_DETACH_CONTEXTS 8
-/* Hooks by which unwinders find the stubs' unwind data, in one process. */
-#define GT_DETACH_LOOKUPS 32
+/* Hooks that stay for some rounds, in one process: those of unwinders, of prctl and syscall. */
+#define GT_DETACH_KEPT 64
 /* Threads that are walked between two rounds. */
 #define GT_DETACH_WALKS 64
 
@@ -121,9 +121,12 @@ struct gt_detach {
 	struct gt_addresses fixed;	    /* exceptions that belong to them, and are mended */
 	struct graftrace_granule *granules; /* of this round, by address */
 	size_t granule_count;
-	/* Patches that stay until no unwinder needs them. */
-	uint64_t lookups[GT_DETACH_LOOKUPS];
-	uint32_t lookup_count;
+	/* Hooks' jumps that stay for now. */
+	struct {
+		uint64_t address;
+		uint32_t bytes;
+	} kept[GT_DETACH_KEPT];
+	uint32_t kept_count;
 	enum gt_detach_stage stage;
 	bool walking;  /* someone is in the hook of walks, or may be */
 	bool throwing; /* an exception is on its way through the agent's frames, or may be */

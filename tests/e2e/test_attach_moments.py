@@ -5,6 +5,7 @@ import re
 import resource
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -572,6 +573,27 @@ def test_threads_in_the_agent_when_all_enter_a_sandbox(graftrace, compile):
         host = start_recording(graftrace, target.pid, "-b", "64k")
         target.communicate(b"x", timeout=60)
         assert target.returncode == 42
+        host.communicate(timeout=60)
+
+
+def test_threads_in_the_agent_when_all_enter_a_sandbox_while_graftrace_leaves(graftrace, compile):
+    """They copy a text at each call, by system calls that the sandbox forbids."""
+    text = SANDBOXED_AT_WORK.replace("long deep(long n)\n{", """long copies(const char *text)
+{
+	__asm__ volatile("" : : "r"(text));
+	return 0;
+}
+__attribute__((noinline)) long deep(long n)
+{""").replace("deep(60);", "copies(text);").replace("for (;;) {", "char *text = strdup(\"a text\");\n\tfor (;;) {")
+    program = compile("#include <string.h>\n" + text, "-O1", "-g", "-pthread", "-D_GNU_SOURCE")
+    for number in range(20):
+        target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert target.stdout.readline() == b"ready\n"
+        host = start_recording(graftrace, target.pid, "--args", "-b", "4M", "--overwrite")
+        host.send_signal(signal.SIGINT)
+        time.sleep(number * 0.002)
+        target.communicate(b"x", timeout=60)
+        assert target.returncode == 42, number
         host.communicate(timeout=60)
 
 
