@@ -21,6 +21,10 @@
 
 #define STRING_MAX 64u /* bytes, with the NUL */
 
+struct unaligned {
+	uint64_t word;
+} __attribute__((packed, may_alias));
+
 static uint64_t extend(uint64_t value, unsigned bytes, bool is_signed)
 {
 	const unsigned unused = bytes < 8 ? 64 - 8 * bytes : 0;
@@ -97,20 +101,36 @@ static bool argument_value(const struct gt_event_frame *frame, const struct graf
 	return true;
 }
 
+/* The same of `room` readable bytes, eight at once: some program may write there meanwhile, so each is read once. */
+static uint32_t copy_readable(uint64_t address, char *out, uint32_t room)
+{
+	const uint64_t ones = 0x0101010101010101u, highs = ones << 7;
+	uint32_t done = 0;
+
+	for (; done + 8 <= room; done += 8) {
+		const uint64_t word = ((const volatile struct unaligned *)(address + done))->word;
+		const uint64_t zeros = (word - ones) & ~word & highs; /* the lowest is right */
+
+		((struct unaligned *)(out + done))->word = word;
+		if (zeros != 0)
+			return done + (uint32_t)__builtin_ctzll(zeros) / 8 + 1;
+	}
+	while (done < room && (out[done] = ((const volatile char *)address)[done]) != 0)
+		done++;
+	if (done == room)
+		out[--done] = 0;
+	return done + 1;
+}
+
 /* Copies the string at `address` with its NUL, at most `room` bytes; returns 0 if none can be
  * read. A string ends at the latest where memory is unmapped. */
 static uint32_t copy_string(uint64_t address, char *out, uint32_t room, uint64_t sp)
 {
 	uint32_t done = 0;
 
-	/* The usual case: all of it is readable, and it is short. */
-	if (is_constant(address, room) || is_on_stack(address, room, sp)) {
-		while (done < room && (out[done] = ((const volatile char *)address)[done]) != 0)
-			done++;
-		if (done == room)
-			out[--done] = 0;
-		return done + 1;
-	}
+	/* the usual case: it can be read, some bytes behind its end, too */
+	if ((address >= sp && is_on_stack(address, room, sp)) || is_constant(address, room))
+		return copy_readable(address, out, room);
 	while (done < room) {
 		const uint64_t left = PAGE - (address + done) % PAGE;
 		const uint32_t step = left < room - done ? (uint32_t)left : room - done;
@@ -128,19 +148,21 @@ static uint32_t copy_string(uint64_t address, char *out, uint32_t room, uint64_t
 	return done;
 }
 
-/* Returns the room after the fields, with a zero word at its end; 0 bytes: there is none. */
+/* Returns the room after the fields; 0 bytes: there is none. */
 static char *room_behind(struct gt_event *event, uint32_t *room)
 {
 	*room = (GT_EVENT_VALUES - event->count) * 8;
-	for (uint32_t i = event->count; i < GT_EVENT_VALUES; i++)
-		event->values[i] = 0;
 	return (char *)&event->values[event->count];
 }
 
 static bool put_behind(struct gt_event *event, uint32_t field, uint32_t bytes)
 {
+	char *const out = (char *)&event->values[event->count];
+
 	if (bytes == 0)
 		return false;
+	for (uint32_t i = bytes; i % 8 != 0; i++) /* the rest of the last word */
+		out[i] = 0;
 	event->values[field] = event->count * 8 | (uint64_t)bytes << 16;
 	event->count += (bytes + 7) / 8;
 	return true;
