@@ -45,6 +45,16 @@ bool gt_live_is_detoured(struct gt_live *top)
 	return __atomic_load_n(&top->instances.own, __ATOMIC_ACQUIRE) != NULL;
 }
 
+static bool overwrites(struct gt_live *top)
+{
+	bool overwrite;
+
+	pthread_mutex_lock(&top->lock);
+	overwrite = (top->shown.options & GT_OPTION_OVERWRITE) != 0;
+	pthread_mutex_unlock(&top->lock);
+	return overwrite;
+}
+
 /* Moves all of the ring into a store, which also takes new records until another one replaces
  * it. */
 static int copy_ring(struct gt_live *top, struct gt_store **store)
@@ -58,7 +68,6 @@ int gt_live_detour_locked(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
 	struct gt_target *session = gt_session_target(top->session);
-	bool overwrite = (top->shown.options & GT_OPTION_OVERWRITE) != 0;
 	struct gt_store *archive = instances->own, *own = NULL;
 	struct gt_merge_given *positions = NULL;
 	struct gt_trace_settings settings = gt_live_settings(top);
@@ -69,7 +78,7 @@ int gt_live_detour_locked(struct gt_live *top)
 	if (archive == NULL)
 		error = copy_ring(top, &archive);
 	if (error == 0)
-		error = gt_store_create_routed(session, top->buffer_bytes, overwrite, &own);
+		error = gt_store_create_routed(session, top->buffer_bytes, overwrites(top), &own);
 	if (error == 0)
 		error = gt_store_positions(archive, &positions, &count);
 	if (error == 0)
@@ -123,8 +132,7 @@ int gt_live_resize(struct gt_live *live, uint64_t bytes)
 			gt_session_set_transport(top->session);
 			gt_store_consume_source(own);
 			gt_session_has_room(top->session);
-			gt_store_set_overwrite(own,
-					       (top->shown.options & GT_OPTION_OVERWRITE) != 0);
+			gt_store_set_overwrite(own, overwrites(top));
 			gt_store_set_limit(own, bytes);
 			__atomic_store_n(&instances->own, own, __ATOMIC_RELEASE);
 			gt_live_start_pump_locked(top);

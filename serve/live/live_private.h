@@ -192,7 +192,7 @@ void gt_live_snapshot_forget(struct gt_live *live);
 /* Whether a trace_pipe_raw is open. Call with reading.lock held. */
 bool gt_live_raw_is_open(const struct gt_live *live);
 
-/* Sets view.clock if this is the first look at the trace. Takes live->lock. */
+/* Sets view.clock if this is the first look at the trace. Takes the session's lock, then live->lock. */
 void gt_live_settle_clock(struct gt_live *live);
 
 /* live_raw.c; call with reading.lock held.

@@ -135,25 +135,30 @@ int gt_live_open_trace(struct gt_live *live, const struct gt_text_look *look,
 	return 0;
 }
 
-/* The session may be writing the clock: two equal reads mean that it is consistent. */
 static struct gt_clock read_clock(struct gt_session *session)
 {
-	const volatile struct gt_clock *clock = &gt_session_target(session)->clock;
-	struct gt_clock one = *clock;
-	struct gt_clock two = *clock;
+	struct gt_clock clock;
 
-	while (one.tsc_base != two.tsc_base || one.ns_base != two.ns_base || one.mult != two.mult) {
-		one = two;
-		two = *clock;
-	}
-	return two;
+	gt_session_lock_sink(session);
+	clock = gt_session_target(session)->clock;
+	gt_session_unlock_sink(session);
+	return clock;
 }
 
 void gt_live_settle_clock(struct gt_live *live)
 {
+	struct gt_clock clock;
+	bool is_settled;
+
+	pthread_mutex_lock(&live->lock);
+	is_settled = live->shown.has_clock;
+	pthread_mutex_unlock(&live->lock);
+	if (is_settled)
+		return;
+	clock = read_clock(live->session);
 	pthread_mutex_lock(&live->lock);
 	if (!live->shown.has_clock)
-		live->view.clock = read_clock(live->session);
+		live->view.clock = clock;
 	live->shown.has_clock = true;
 	pthread_mutex_unlock(&live->lock);
 }

@@ -64,6 +64,16 @@ struct gt_target *gt_session_target(struct gt_session *of)
 	return &of->target;
 }
 
+void gt_session_lock_sink(struct gt_session *of)
+{
+	pthread_mutex_lock(&of->lock);
+}
+
+void gt_session_unlock_sink(struct gt_session *of)
+{
+	pthread_mutex_unlock(&of->lock);
+}
+
 bool gt_session_tracing_on(struct gt_session *of)
 {
 	bool on;
