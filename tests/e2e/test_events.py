@@ -128,6 +128,27 @@ def test_perf_sees_the_events_that_graftrace_sees(sales, tmp_path):
         perf("probe", "-d", event)
 
 
+def test_systemtap_sees_the_events_that_graftrace_sees(sales, tmp_path):
+    """Its translator, up to where it would make a kernel module: it asks for a kernel's configuration, and
+    nothing in it matters for a program's probes."""
+    kernel = tmp_path / "kernel"
+    for name, text in {".config": "CONFIG_UPROBES=y\nCONFIG_UTRACE=y\n", "Makefile": "VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n",
+                       "Module.symvers": "", "System.map": "", "include/config/kernel.release": "6.1.0\n"}.items():
+        (kernel / name).parent.mkdir(parents=True, exist_ok=True)
+        (kernel / name).write_text(text)
+
+    def stap(*words):
+        return subprocess.run(["stap", "-r", kernel, *words], env={**os.environ, "HOME": str(tmp_path)},
+                              capture_output=True, text=True, check=True, timeout=60).stdout
+
+    probe = f'process("{sales[0]}").provider("{TILL}").mark("sale")'
+    assert stap("-L", probe).split(" ", 1)[1] == "$arg1:long $arg2:long\n"
+    notes = subprocess.run(["readelf", "-n", sales[0]], capture_output=True, text=True, check=True).stdout
+    place = int(re.search(r"Name: sale\n\s+Location: 0x(\w+)", notes)[1], 16)
+    script = stap("-p2", "-e", f'probe {probe} {{ printf("%d %s\\n", $arg1, user_string($arg2)) }}')
+    assert int(re.search(r"\.statement\(0x(\w+)\)", script)[1], 16) == place
+
+
 def test_the_header_is_one_of_cpp_too(compile, graftrace):
     text = ('#include <graftrace/event.h>\nint main(int argc, char **)\n{\n\tenum { RED = 3 } c = RED;\n'
             '\tGRAFTRACE_EVENT(app, ran, GRAFTRACE_INT(bool, few, argc < 9), GRAFTRACE_INT(unsigned, c, c));\n}\n')
