@@ -39,6 +39,8 @@
 #define LIMIT_LONGER 4
 /* Rounds that wait for lookups under way. */
 #define LOOKUPS_MOST 100u
+/* Rounds for which the hooks of prctl and syscall stay: where threads call these all the time, someone is always there. */
+#define CALLS_MOST 20u
 /* Rounds that wait for walks of V8's: what looks like one may be left over on a stack. */
 #define WALKS_MOST 100u
 
@@ -232,7 +234,7 @@ static enum gt_detach_stage needed_before(struct gt_detach *out,
 	case GRAFTRACE_HOOK_PRCTL:
 	case GRAFTRACE_HOOK_SYSCALL:
 		/* A sandbox must not meet a thread in a call of the agent's: it is waited for. */
-		return GT_DETACH_HAS_LOOKUPS;
+		return out->keeps_calls ? GT_DETACH_HAS_LOOKUPS : GT_DETACH_HAS_WALKS;
 	default:
 		return GT_DETACH_HAS_WALKS;
 	}
@@ -453,7 +455,9 @@ static int round_of(struct gt_detach *out, int limit_ms, bool first, bool *done,
 	out->rounds++;
 	out->clean = false;
 	error = gt_detach_read_agent(out, message);
-	if (!error && first)
+	if (out->rounds == CALLS_MOST)
+		out->keeps_calls = false;
+	if (!error && (first || (out->rounds == CALLS_MOST && out->stage == GT_DETACH_HAS_WALKS)))
 		error = undo_code(out, &threads, GT_DETACH_HAS_WALKS);
 	if (!error)
 		error = gt_detach_read_granules(out);
@@ -553,6 +557,8 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 	if (out == NULL)
 		return gt_fail(message, GT_ENOMEM, "no memory to detach");
 	out->process = process;
+	/* Who is answered after the first round may have taken away what the agent needs: no call leads there then. */
+	out->keeps_calls = led_nowhere == NULL;
 	/* A child that has executed something else has another agent, or none. */
 	if (tracee != NULL &&
 	    gt_process_read(process, tracee->agent.image, &magic, sizeof(magic)) == 0 &&

@@ -111,7 +111,9 @@ static uint32_t copy_readable(uint64_t address, char *out, uint32_t room)
 		const uint64_t word = ((const volatile struct unaligned *)(address + done))->word;
 		const uint64_t zeros = (word - ones) & ~word & highs; /* the lowest is right */
 
-		((struct unaligned *)(out + done))->word = word;
+		/* what is behind the NUL is not the string's */
+		((struct unaligned *)(out + done))->word =
+			zeros != 0 ? word & (((zeros & -zeros) >> 7) - 1) : word;
 		if (zeros != 0)
 			return done + (uint32_t)__builtin_ctzll(zeros) / 8 + 1;
 	}

@@ -77,11 +77,17 @@ bool gt_locks_later(void);
 /* Memory that nobody may touch yet need not be in RAM, whatever mlockall has said. */
 void gt_locked_give_free(void *memory, uint64_t bytes);
 
-/* lock.c: with signals masked. A word that is 0 is a lock that is free. */
-void gt_lock(uint32_t *word);
-void gt_unlock(uint32_t *word);
+/* lock.c: with signals masked. A lock of zeroes is free. */
+struct gt_lock {
+	uint32_t word;	   /* its owner's thread number; the kernel's bit beside it: somebody lends a priority; 0: free */
+	uint32_t sleepers; /* 1: others may sleep on `wakes` */
+	uint32_t wakes;	   /* changes whenever one of them is to look again */
+};
+
+void gt_lock(struct gt_lock *lock);
+void gt_unlock(struct gt_lock *lock);
 /* In a fork's child, whose owner is not here. */
-void gt_lock_reset(uint32_t *word);
+void gt_lock_reset(struct gt_lock *lock);
 /* memory.c: all of them but claim_child's, which fork wipes. */
 void gt_locks_forked(void);
 

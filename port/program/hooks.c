@@ -281,7 +281,7 @@ static void on_sigaction(const struct gt_hook_frame *frame)
 /* 1: a thread tells the host of its sandbox. In a fork's child nobody does. */
 static uint32_t *entering(void)
 {
-	return (uint32_t *)(gt_image_fork + 2);
+	return (uint32_t *)(gt_image_fork + 3);
 }
 
 /* Waits for another thread that tells of its sandbox: it makes system calls meanwhile, and ours may be one for all
@@ -314,14 +314,19 @@ static void on_name(uint64_t address)
 	char name[sizeof(((struct graftrace_stream *)NULL)->comm)] = { 0 };
 	uint64_t saved;
 	/* A vfork child's name is not that of the thread whose stream it uses. */
-	if (gt_agent_sandboxed() || gt_threads_is_vfork_child())
+	if (gt_agent_sandboxed() || !gt_port_listens(gt_port_arena()) ||
+	    gt_threads_is_vfork_child())
 		return;
 	gt_signals_mask(&saved);
 	const struct gt_thread *thread = gt_threads_try_current();
 	if (thread != NULL && thread->stream != NULL &&
-	    thread->stream->generation == thread->generation &&
-	    gt_events_copy_text(address, name, sizeof(name), (uint64_t)name + GRAFTRACE_RED_ZONE))
-		memcpy(thread->stream->comm, name, sizeof(name));
+	    thread->stream->generation == thread->generation) {
+		const uint32_t bytes = gt_events_copy_text(address, name, sizeof(name),
+							   (uint64_t)name + GRAFTRACE_RED_ZONE);
+		memset(name + bytes, 0, sizeof(name) - bytes);
+		if (bytes != 0)
+			memcpy(thread->stream->comm, name, sizeof(name));
+	}
 	gt_signals_restore(&saved);
 }
 

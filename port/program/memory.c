@@ -20,12 +20,12 @@ struct piece {
 static struct piece *free_pieces[CLASS_COUNT];
 static char *chunk;
 static size_t chunk_left;
-static uint32_t heap_lock;
-static uint32_t tables_lock;
+static struct gt_lock heap_lock;
+static struct gt_lock tables_lock;
 /* Each list is on a cache line of its own. */
 static struct {
-	uint32_t word;
-	uint32_t pad[15];
+	struct gt_lock lock;
+	uint32_t pad[13];
 } part_locks[GT_PORT_PARTS] __attribute__((aligned(64)));
 
 void gt_port_lock(void)
@@ -40,18 +40,18 @@ void gt_port_unlock(void)
 
 void gt_port_lock_part(uint32_t part)
 {
-	gt_lock(&part_locks[part].word);
+	gt_lock(&part_locks[part].lock);
 }
 
 void gt_port_unlock_part(uint32_t part)
 {
-	gt_unlock(&part_locks[part].word);
+	gt_unlock(&part_locks[part].lock);
 }
 
 void gt_locks_forked(void)
 {
 	for (uint32_t part = 0; part < GT_PORT_PARTS; part++)
-		gt_lock_reset(&part_locks[part].word);
+		gt_lock_reset(&part_locks[part].lock);
 	gt_lock_reset(&tables_lock);
 	gt_lock_reset(&heap_lock);
 }

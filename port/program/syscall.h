@@ -15,6 +15,7 @@
 #define SYS_MADVISE	     28
 #define SYS_GETPID	     39
 #define SYS_SIGALTSTACK	     131
+#define SYS_SCHED_GETSCHEDULER 145
 #define SYS_MLOCKALL	     151
 #define SYS_ARCH_PRCTL	     158
 #define SYS_GETTID	     186

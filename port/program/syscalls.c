@@ -119,6 +119,8 @@ static void put_behind(struct gt_event *event, uint32_t index, uint32_t bytes)
 		event->faults |= 1u << index;
 		return;
 	}
+	for (uint32_t i = bytes; i % 8 != 0; i++) /* the rest of the last word */
+		((char *)&event->values[event->count])[i] = 0;
 	event->values[index] = event->count * 8 | (uint64_t)bytes << 16;
 	event->count += (bytes + 7) / 8;
 }

@@ -135,9 +135,9 @@ bool gt_threads_is_vfork_child(void)
 
 /* The lock of the thread that reports a fork's child. It is in the page that fork wipes: free in
  * a child. */
-static uint32_t *telling_lock(void)
+static struct gt_lock *telling_lock(void)
 {
-	return (uint32_t *)(gt_image_fork + 1);
+	return (struct gt_lock *)(gt_image_fork + 1);
 }
 
 /* Is this a fork's child that has not been reported yet? Then the caller reports it, sets the

@@ -232,3 +232,132 @@ int main(void)
 
 def test_a_sandbox_that_is_entered_while_graftrace_is_busy_kills_nobody(graftrace, compile):
     graftrace("record", "-b", "1M", "--", compile(BUSY_HOST, "-O1", "-pthread"), code=6)
+
+
+FORBIDS = r"""
+#include <asm/prctl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile int over;
+static char blocks;
+__attribute__((noinline)) long deep(long n)
+{
+	__asm__ volatile("");
+	return n ? deep(n - 1) + 1 : 0;
+}
+static void *work(void *unused)
+{
+	while (!over)
+		deep(30);
+	return unused;
+}
+static void on_blocked(int number)
+{
+	blocks = 0;
+	_exit(number == SIGSYS ? 7 : 8);
+}
+static void block_calls_of_the_c_library(void)
+{
+	unsigned long first = 0, end = 0;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof line, maps))
+		if (strstr(line, "libc.so") && strstr(line, "r-xp"))
+			sscanf(line, "%lx-%lx", &first, &end);
+	fclose(maps);
+	signal(SIGSYS, on_blocked);
+	prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, first, end - first, &blocks);
+	blocks = 1;
+}
+int main(int argc, char **argv)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = { 1, &allow };
+	void *page = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t threads[2];
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	usleep(100000);
+	deep(10);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (!strcmp(argv[1], "clock"))
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	else if (!strcmp(argv[1], "gs"))
+		syscall(SYS_arch_prctl, ARCH_SET_GS, page);
+	else
+		block_calls_of_the_c_library();
+	for (int i = 0; i < 20000; i++) {
+		if (!strcmp(argv[2], "name"))
+			prctl(PR_SET_NAME, "name");
+		else if (!strcmp(argv[2], "clock"))
+			prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+		else if (!strcmp(argv[2], "gs"))
+			syscall(SYS_arch_prctl, ARCH_SET_GS, page);
+		else if (i % 1000 == 0)
+			prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	}
+	over = 1;
+	blocks = 0;
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	_exit(42);
+}
+"""
+
+
+@pytest.mark.parametrize("first, then", [("clock", "clock"), ("clock", "sandbox"), ("gs", "name"), ("gs", "gs"),
+                                         ("dispatch", "name")])
+def test_who_is_left_may_take_away_what_the_agent_needs(first, then, graftrace, compile):
+    """Its calls of prctl and syscall do not lead to the agent any more when it goes on."""
+    program = compile(FORBIDS, "-O1", "-g", "-pthread", "-D_GNU_SOURCE")
+    for _ in range(3):
+        graftrace("record", "-b", "4M", "--overwrite", *(["-e", "syscalls"] if first == "dispatch" else []), "--",
+                  program, first, then, code=42, timeout=60)
+
+
+NAMES_ITSELF = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void *work(void *unused)
+{
+	for (;;)
+		prctl(PR_SET_NAME, "worker");
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	for (int i = 0; i < 8; i++)
+		pthread_create(&thread, NULL, work, NULL);
+	puts("ready");
+	fflush(stdout);
+	char byte;
+	return read(0, &byte, 1) == 1 ? 42 : 1;
+}
+"""
+
+
+def test_threads_that_call_prctl_all_the_time_are_left(graftrace, compile):
+    program = compile(NAMES_ITSELF, "-O1", "-pthread", "-D_GNU_SOURCE")
+    target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert target.stdout.readline() == b"ready\n"
+    for _ in range(2):
+        host = start_recording(graftrace, target.pid, "-b", "4M", "--overwrite")
+        host.send_signal(signal.SIGINT)
+        said = host.communicate(timeout=60)[1]
+        assert host.returncode == 0 and "memory" not in said, said
+    assert is_clean(target.pid)
+    target.communicate(b"x", timeout=60)
+    assert target.returncode == 42
