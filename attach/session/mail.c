@@ -126,8 +126,11 @@ void gt_mail_answer_waiting(struct gt_session *session, pid_t pid)
 
 	for (letter.slot = 0; letter.slot < letter.arena->shared.mail_count; letter.slot++)
 		if (gt_mail_read_letter(session, letter.arena, letter.slot, pid, &letter.text) &&
-		    letter.text.state == GRAFTRACE_MAIL_POSTED)
+		    letter.text.state == GRAFTRACE_MAIL_POSTED) {
+			/* Before another letter can be in that slot. */
+			gt_session_answered_pending(session, letter.arena, letter.slot);
 			gt_mail_answer(&letter, 0);
+		}
 }
 
 static void leave_process(struct gt_session *session, struct gt_tracee *tracee, const char *why)

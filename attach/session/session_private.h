@@ -98,7 +98,7 @@ struct gt_session_switches {
 
 /* A trigger's letter whose handler is to run. */
 struct gt_pending_hit {
-	bool waits; /* the letter is answered once the handler has run; else it was at once */
+	bool waits; /* the letter is answered once the handler has run; else it has been */
 	struct gt_letter letter;
 	struct gt_trigger_hit hit;
 };
@@ -107,7 +107,8 @@ struct gt_pending_hit {
 struct gt_session_hits {
 	void (*handler)(void *data, const struct gt_trigger_hit *hit); /* NULL: none */
 	void *handler_data;
-	/* Only the thread that polls adds to them, and takes them off. */
+	/* Only the thread that polls adds to them, and takes them off. `waits` becomes false when the letter is
+	 * answered. */
 	struct gt_pending_hit pending[GRAFTRACE_ARENA_MAIL];
 	uint32_t pending_count;
 	/* The limit of dumps and snapshots in a second: */
@@ -400,6 +401,9 @@ void gt_session_stop_at_handlers(struct gt_session *session, struct gt_tracee *t
 /* Whether the letter in slot `index` waits for its handler. */
 bool gt_session_is_pending(const struct gt_session *session, const struct gt_session_arena *arena,
 			   uint32_t index);
+/* Call when the letter in slot `index` has been answered: its handler still runs, and does not answer it. */
+void gt_session_answered_pending(struct gt_session *session, const struct gt_session_arena *arena,
+				 uint32_t index);
 /* Runs the handlers that are pending. Called without the lock, by the thread that polls. */
 void gt_session_run_handlers(struct gt_session *session);
 

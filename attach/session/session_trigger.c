@@ -149,15 +149,33 @@ static void follow_tracing(struct gt_session *session, const struct gt_session_a
 	}
 }
 
-bool gt_session_is_pending(const struct gt_session *session, const struct gt_session_arena *arena,
-			   uint32_t index)
+/* The number of the hit whose letter is in the slot and waits; pending_count: none does. */
+static uint32_t find_pending(const struct gt_session *session, const struct gt_session_arena *arena,
+			     uint32_t index)
 {
-	for (uint32_t i = 0; i < session->hits.pending_count; i++)
+	uint32_t i;
+
+	for (i = 0; i < session->hits.pending_count; i++)
 		if (session->hits.pending[i].waits &&
 		    session->hits.pending[i].letter.arena == arena &&
 		    session->hits.pending[i].letter.slot == index)
-			return true;
-	return false;
+			break;
+	return i;
+}
+
+bool gt_session_is_pending(const struct gt_session *session, const struct gt_session_arena *arena,
+			   uint32_t index)
+{
+	return find_pending(session, arena, index) < session->hits.pending_count;
+}
+
+void gt_session_answered_pending(struct gt_session *session, const struct gt_session_arena *arena,
+				 uint32_t index)
+{
+	const uint32_t i = find_pending(session, arena, index);
+
+	if (i < session->hits.pending_count)
+		session->hits.pending[i].waits = false;
 }
 
 /* Dumps and snapshots take the host's time, and a hostile process can ask for them without end. */
@@ -242,9 +260,10 @@ void gt_session_run_handlers(struct gt_session *session)
 	for (uint32_t i = 0; handler != NULL && i < count; i++)
 		handler(data, &pending[i].hit);
 	pthread_mutex_lock(&session->lock);
+	/* Some may have been answered meanwhile: another letter may be in the slot. */
 	for (uint32_t i = 0; i < count; i++)
-		if (pending[i].waits)
-			gt_mail_answer(&pending[i].letter, 0);
+		if (session->hits.pending[i].waits)
+			gt_mail_answer(&session->hits.pending[i].letter, 0);
 	session->hits.pending_count = 0; /* only this thread adds to it */
 	pthread_mutex_unlock(&session->lock);
 }

@@ -631,6 +631,89 @@ static void trigger_that_was_read_keeps_its_glob(void **state)
 	assert_int_equal(finish(session), 0);
 }
 
+static uint32_t state_of(const struct gt_letter *letter)
+{
+	return __atomic_load_n(&gt_arena_mail(&letter->arena->shared, letter->slot)->state,
+			       __ATOMIC_ACQUIRE);
+}
+
+/* Its sender waits, or does not wait any more. */
+static bool is_unread(const struct gt_letter *letter)
+{
+	const uint32_t state = state_of(letter);
+
+	return state == GRAFTRACE_MAIL_POSTED || state == GRAFTRACE_MAIL_ABANDONED;
+}
+
+static struct gt_letter answered; /* by answer_pending() */
+static bool answers;		  /* the next handler does */
+
+/* Answers the last letter that is pending, as when its process is left, and waits until there is another one in its
+ * slot. */
+static void answer_pending(struct gt_session *session)
+{
+	const uint64_t start = now_ms();
+	struct graftrace_letter text;
+
+	answered = session->hits.pending[session->hits.pending_count - 1].letter;
+	text = answered.text;
+	gt_mail_answer_waiting(session, (pid_t)answered.text.pid);
+	while (text.ticket == answered.text.ticket || !is_unread(&answered)) {
+		assert_true(now_ms() - start < 20000);
+		usleep(100);
+		if (!gt_mail_read_letter(session, answered.arena, answered.slot,
+					 (pid_t)answered.text.pid, &text))
+			text = answered.text;
+	}
+}
+
+static void on_hit(void *data, const struct gt_trigger_hit *hit)
+{
+	struct gt_session *session = data;
+
+	(void)hit;
+	pthread_mutex_lock(&session->lock);
+	if (answers)
+		answer_pending(session);
+	answers = false;
+	pthread_mutex_unlock(&session->lock);
+}
+
+static void letter_in_the_slot_of_an_answered_one_is_read(void **state)
+{
+	const struct gt_trigger work = { .glob = "work", .action = GT_TRIGGER_SNAPSHOT };
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	struct gt_session *session = begin(&options);
+	struct gt_message message = { "" };
+	uint64_t start = now_ms();
+
+	(void)state;
+	poll_for_more(session);
+	assert_int_equal(gt_session_trigger_handler(session, on_hit, session), 0);
+	assert_int_equal(gt_session_trigger_add(session, &work, &message), 0);
+	pthread_mutex_lock(&session->lock);
+	while (session->hits.pending_count == 0 && now_ms() - start < 20000)
+		assert_true(gt_mail_read(session) >= 0);
+	assert_true(session->hits.pending_count > 0);
+	pthread_mutex_unlock(&session->lock);
+	answers = true; /* while the handler runs */
+	gt_session_run_handlers(session);
+	pthread_mutex_lock(&session->lock);
+	assert_true(is_unread(&answered));
+	assert_true(gt_mail_read(session) > 0);
+	assert_true(gt_session_is_pending(session, answered.arena, answered.slot));
+	answer_pending(session); /* before it runs */
+	assert_false(gt_session_is_pending(session, answered.arena, answered.slot));
+	assert_true(gt_mail_read(session) > 0);
+	assert_true(gt_session_is_pending(session, answered.arena, answered.slot));
+	pthread_mutex_unlock(&session->lock);
+	gt_session_run_handlers(session);
+	assert_int_equal(gt_session_trigger_remove(session, &work, &message), 0);
+	assert_int_equal(gt_session_trigger_handler(session, NULL, NULL), 0);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
 /* The filter names a field that the event does not have, which is known once the program is. */
 static struct gt_session_options options_that_do_not_fit(char *const argv[])
 {
@@ -841,6 +924,7 @@ int main(void)
 		cmocka_unit_test(process_that_cannot_be_taken_in_is_left),
 		cmocka_unit_test(settings_are_all_new_where_patching_fails),
 		cmocka_unit_test(trigger_that_was_read_keeps_its_glob),
+		cmocka_unit_test(letter_in_the_slot_of_an_answered_one_is_read),
 		cmocka_unit_test(clock_is_the_monotonic_one),
 		cmocka_unit_test(program_that_cannot_run_is_said),
 	};
