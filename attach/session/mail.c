@@ -15,22 +15,28 @@
 #include "attach/process/sharers.h"
 #include "attach/session/session_private.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Images that differ, looked through for the letter of a process that is not known yet. */
 #define IMAGES	       64
 #define LEAVE_LIMIT_MS 5000
 
+static uint64_t address_of(const struct gt_agent *agent, uint32_t slot)
+{
+	return agent->image + agent->header.state_offset +
+	       offsetof(struct graftrace_agent_state, letters) +
+	       slot * sizeof(struct graftrace_letter);
+}
+
 static int read_letter(const struct gt_process *process, const struct gt_agent *agent,
 		       uint32_t slot, struct graftrace_letter *text)
 {
-	return gt_process_read(process,
-			       agent->image + agent->header.state_offset +
-				       offsetof(struct graftrace_agent_state, letters) +
-				       slot * sizeof(*text),
-			       text, sizeof(*text));
+	return gt_process_read(process, address_of(agent, slot), text, sizeof(*text));
 }
 
 static bool is_of(const struct graftrace_letter *text, pid_t pid)
@@ -117,6 +123,65 @@ void gt_mail_free_answered(struct gt_session *session, pid_t pid)
 				__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE,
 						 __ATOMIC_RELEASE);
 		}
+}
+
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	char text[1024];
+	const char *fields;
+
+	if (pid <= 0 || tid <= 0)
+		return false;
+	if (syscall(SYS_tgkill, pid, tid, 0) != 0 && errno == ESRCH)
+		return true;
+	fields = gt_proc_stat(text, sizeof(text), pid, tid);
+	return fields != NULL && *fields == 'Z';
+}
+
+/* A vfork child that was killed while it waited has left its letter in its parent's memory, and the agent there would
+ * not write another one over it. False: that memory cannot be written. */
+static bool drop_letter(struct gt_session *session, const struct gt_session_arena *arena,
+			uint32_t slot, uint32_t pid, uint32_t tid)
+{
+	const uint32_t abandoned = GRAFTRACE_MAIL_ABANDONED;
+	struct graftrace_letter text;
+
+	for (size_t i = 0; i < session->tracees.count; i++) {
+		const struct gt_tracee *tracee = session->tracees.list[i];
+
+		if (tracee->has_agent && tracee->arena == arena->shared.number &&
+		    read_letter(&tracee->process, &tracee->agent, slot, &text) == 0 &&
+		    text.state == GRAFTRACE_MAIL_POSTED && text.pid == pid && text.tid == tid &&
+		    gt_process_write(&tracee->process,
+				     address_of(&tracee->agent, slot) +
+					     offsetof(struct graftrace_letter, state),
+				     &abandoned, sizeof(abandoned)) &&
+		    !gt_process_is_ending(&tracee->process))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Frees the slots that are marked as answered and whose senders have ended before they could. Nobody but us marks a slot
+ * so, and a sender writes its numbers before: who marked slots are of does not change meanwhile, unless a process writes
+ * over the mail, which could free the slot as well.
+ */
+static void free_of_ended(struct gt_session *session, struct gt_session_arena *arena)
+{
+	for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
+		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
+		uint32_t answered = GRAFTRACE_MAIL_ANSWERED;
+		uint32_t pid, tid;
+
+		if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != answered)
+			continue;
+		pid = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
+		tid = __atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
+		if (has_ended((pid_t)pid, (pid_t)tid) && drop_letter(session, arena, i, pid, tid))
+			__atomic_compare_exchange_n(&mail->state, &answered, GRAFTRACE_MAIL_FREE,
+						    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	}
 }
 
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid)
@@ -295,6 +360,7 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 {
 	int done = 0, error = 0;
+	uint32_t free_count = 0;
 
 	for (uint32_t i = 0; !error && i < arena->shared.mail_count; i++) {
 		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i), copy;
@@ -302,6 +368,7 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 		struct gt_letter letter = { .arena = arena, .slot = i };
 		bool own;
 
+		free_count += state == GRAFTRACE_MAIL_FREE;
 		if ((state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED) ||
 		    gt_session_is_pending(session, arena, i))
 			continue;
@@ -320,6 +387,9 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 			settle(&letter);
 		}
 	}
+	/* Not before: a process in another PID namespace seems to have ended, and waits. */
+	if (free_count < arena->shared.mail_count / 2)
+		free_of_ended(session, arena);
 	return error ? error : done;
 }
 

@@ -27,7 +27,8 @@ struct gt_letter {
 
 /* Reads all letters, acts on them and answers them. Of a trigger's letter it notes the hit (gt_session_on_trigger):
  * when the lock has been released, gt_session_run_handlers() calls the handler, then answers the letter if its sender
- * waits. Returns how many letters there were; GT_ENOMEM; an error of the sink. */
+ * waits. While fewer than half of an arena's slots are free, it frees those that are marked as answered and whose
+ * senders have ended. Returns how many letters there were; GT_ENOMEM; an error of the sink. */
 int gt_mail_read(struct gt_session *session);
 /* Reads the letter of slot `slot` from the memory of process pid itself. False: it has written none
  * there, or does not have this arena; *text is undefined then. */

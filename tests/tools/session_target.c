@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -212,6 +213,44 @@ static int sleeps_in_vfork(long ms)
 	return 7;
 }
 
+static atomic_int child; /* about to execute a program; 0: none, or it has been killed */
+
+static void *kill_children(void *data)
+{
+	(void)data;
+	while (!stop) {
+		if (child != 0) {
+			usleep(2000);
+			kill(child, SIGKILL);
+			child = 0;
+		}
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* argv[2] times a vfork child that is killed, most likely while it waits for the host before its exec. Then calls as
+ * busy() does. */
+static int killed_vforks(long count)
+{
+	pthread_t killer;
+
+	pthread_create(&killer, NULL, kill_children, NULL);
+	for (long i = 0; i < count; i++) {
+		pid_t pid = vfork();
+
+		if (pid == 0) {
+			child = getpid();
+			execl("/bin/sleep", "sleep", "1", (char *)NULL);
+			_exit(127);
+		}
+		while (child != 0)
+			usleep(100);
+		waitpid(pid, NULL, 0);
+	}
+	return busy(1);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -236,5 +275,7 @@ int main(int argc, char **argv)
 		return births();
 	if (strcmp(what, "vfork") == 0)
 		return sleeps_in_vfork(first);
+	if (strcmp(what, "killed_vforks") == 0)
+		return killed_vforks(first);
 	return 99;
 }

@@ -631,6 +631,97 @@ static void trigger_that_was_read_keeps_its_glob(void **state)
 	assert_int_equal(finish(session), 0);
 }
 
+static uint32_t count_slots(struct gt_session *session, enum graftrace_mail_state state)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < session->arenas[0].shared.mail_count; i++)
+		count += gt_arena_mail(&session->arenas[0].shared, i)->state == state;
+	return count;
+}
+
+/* A letter that no memory has. */
+static void post(struct gt_session *session, uint32_t slot, pid_t pid)
+{
+	struct graftrace_mail *mail = gt_arena_mail(&session->arenas[0].shared, slot);
+
+	mail->kind = GRAFTRACE_MAIL_OBJECTS;
+	mail->pid = mail->tid = (uint32_t)pid;
+	mail->state = GRAFTRACE_MAIL_POSTED;
+}
+
+/* A process that has ended; waited for, or not yet. */
+static pid_t start_ended(bool waited)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	assert_true(pid > 0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | (waited ? 0 : WNOWAIT)), 0);
+	return pid;
+}
+
+/* They post no letter and free no slot; senders that live free theirs themselves. */
+static void slots_of_senders_that_have_ended_are_freed(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
+	const pid_t gone = start_ended(true), zombie = start_ended(false);
+	struct gt_session *session = begin(&options);
+	uint32_t slots, i;
+
+	(void)state;
+	poll_for_more(session);
+	pthread_mutex_lock(&session->lock);
+	slots = session->arenas[0].shared.mail_count;
+	assert_int_equal(count_slots(session, GRAFTRACE_MAIL_FREE), slots);
+	post(session, 0, getpid());
+	post(session, 1, 0);
+	for (i = 2; i < slots; i++)
+		post(session, i, i % 2 ? gone : zombie);
+	assert_int_equal(gt_mail_read(session), slots);
+	assert_int_equal(gt_mail_read(session), 0);
+	assert_int_equal(count_slots(session, GRAFTRACE_MAIL_FREE), slots - 2);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(gt_arena_mail(&session->arenas[0].shared, i)->state,
+				 GRAFTRACE_MAIL_ANSWERED);
+	pthread_mutex_unlock(&session->lock);
+	assert_int_equal(waitpid(zombie, NULL, 0), zombie);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
+/* Their letters stay in the memory that they shared with their parent, who sends more letters there. */
+static void slots_of_killed_vfork_children_are_used_again(void **state)
+{
+	struct gt_session_options options = options_for(ARGV(TARGET, "killed_vforks", "200"));
+	struct gt_session *session;
+	uint64_t start = now_ms();
+	uint32_t most = 0;
+
+	(void)state;
+	options.wait_ms = 1;
+	session = begin(&options);
+	/* The host is slow: many are killed before their letters are read. */
+	while (returns_of("work") == 0) {
+		uint32_t posted;
+
+		assert_true(now_ms() - start < 20000);
+		usleep(50000);
+		posted = count_slots(session, GRAFTRACE_MAIL_POSTED);
+		most = posted > most ? posted : most;
+		assert_int_equal(gt_session_poll(session, 0, NULL), 1);
+	}
+	poll_for(session, 50);
+	assert_true(most > 1);
+	assert_int_equal(count_slots(session, GRAFTRACE_MAIL_CLAIMED), 0);
+	assert_true(count_slots(session, GRAFTRACE_MAIL_FREE) >=
+		    session->arenas[0].shared.mail_count / 2);
+	gt_session_signal(session, SIGTERM);
+	assert_int_equal(finish(session), 0);
+}
+
 static uint32_t state_of(const struct gt_letter *letter)
 {
 	return __atomic_load_n(&gt_arena_mail(&letter->arena->shared, letter->slot)->state,
@@ -924,6 +1015,8 @@ int main(void)
 		cmocka_unit_test(process_that_cannot_be_taken_in_is_left),
 		cmocka_unit_test(settings_are_all_new_where_patching_fails),
 		cmocka_unit_test(trigger_that_was_read_keeps_its_glob),
+		cmocka_unit_test(slots_of_senders_that_have_ended_are_freed),
+		cmocka_unit_test(slots_of_killed_vfork_children_are_used_again),
 		cmocka_unit_test(letter_in_the_slot_of_an_answered_one_is_read),
 		cmocka_unit_test(clock_is_the_monotonic_one),
 		cmocka_unit_test(program_that_cannot_run_is_said),
