@@ -29,7 +29,8 @@ struct gt_switches {
 	struct gt_switch *all;
 	uint64_t first;
 	uint32_t count, room;
-	uint32_t most; /* the newest half of so many stay, of all and of a thread's; 0 = no limit */
+	/* Switches in `all`, and times of a thread, at most: then the older half of them goes. 0 = no limit */
+	uint32_t most;
 	/* Nobody asks for times: threads that are gone leave nothing behind, and what was read can
 	 * be forgotten. Set by the owner after init (which clears it); until gt_switches_find_times. */
 	bool in_order_only;
@@ -44,7 +45,8 @@ void gt_switches_init(struct gt_switches *switches, const struct gt_memory *memo
 void gt_switches_fini(struct gt_switches *switches);
 
 /* From `start` on every switch comes: there are times off the CPU from then on, and those before are
- * forgotten. Older switches stay, to be read. */
+ * forgotten. Older switches stay, to be read; `lost` stays. Do not call it while in_order_only is set and switches
+ * are there: gt_switches_find_times() could find times from before `start`. */
 void gt_switches_restart(struct gt_switches *switches, uint64_t start);
 
 /* Adds a copy. Without memory for it, or for the time off the CPU that it ends, one more is lost. */
@@ -60,7 +62,8 @@ void gt_switches_find_times(struct gt_switches *switches);
 void gt_switches_forget(struct gt_switches *switches, uint64_t before);
 
 /* As the target's operations (struct gt_switch_ops), but the caller's lock is held. off_cpu: 0 or GT_ENOENT;
- * where no time ends behind `after`, `to` is UINT64_MAX, for the owner to lower. */
+ * where no time ends behind `after`, `to` is UINT64_MAX, for the owner to lower. While in_order_only is set no thread
+ * is known. */
 int gt_switches_off_cpu(const struct gt_switches *switches, uint32_t tid, uint64_t after,
 			struct gt_off_cpu *time);
 uint32_t gt_switches_read(const struct gt_switches *switches, uint64_t *cursor,
