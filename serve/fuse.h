@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of control files as a directory (FUSE): what looks and feels like /sys/kernel/tracing.
- * Two threads of its own: one takes the kernel's requests in, the other one carries them out in
- * their order, so that the change of a closed file is visible to the next request. A reader that
- * waits (trace_pipe) holds no thread.
+ * Two threads of its own: one takes the kernel's requests in, and answers those that look names up, list
+ * directories or ask for attributes; the other one carries the rest out in their order, so that the change of a closed
+ * file is visible to the next request. A reader that waits (trace_pipe) holds no thread.
  *
  * Failed requests get Linux's errno; the message's text is lost, except in error_log.
  */
@@ -33,17 +33,19 @@ struct gt_fuse_options {
  * Mounts, before anything is traced, so that errors come early. Processes that use the directory wait
  * until gt_fuse_start. GT_ENOENT: no such directory; GT_ENOTSUP: this machine has no /dev/fuse; GT_EPERM;
  * GT_EBUSY: the mount of a graftrace that was killed is still there; GT_EINVAL: not a directory, or options of an
- * older size; GT_EIO; GT_ENOMEM.
+ * older size; GT_EIO; GT_ENOMEM. All with the message; *fuse is not set then. Nothing of the options is kept.
  */
 int gt_fuse_open(const struct gt_fuse_options *options, struct gt_fuse **fuse,
 		 struct gt_message *message);
 
-/* Starts the threads, once. control's operations are called from one thread, until gt_fuse_close. All
- * signals are blocked in the threads. GT_EIO, GT_ENOMEM. */
+/* Starts the threads, once. control's operations are called from both, at once, until gt_fuse_close returns; `control`
+ * must live until then. All signals are blocked in the threads. GT_EIO, with the message: no thread can be made, and
+ * the mount is still to be closed. */
 int gt_fuse_start(struct gt_fuse *fuse, struct gt_control_target *control,
 		  struct gt_message *message);
 
-/* Has the directory been unmounted by another process? From any thread; no lock. */
+/* Whether the mount serves no more: another process has unmounted it, or its device fails. False before gt_fuse_start.
+ * From any thread; no lock. */
 bool gt_fuse_is_gone(const struct gt_fuse *fuse);
 
 /* Unmounts, ends the threads and frees. Readers of files that wait have grace_ms to reach the end of the

@@ -51,7 +51,7 @@ void gt_http_show_page(struct gt_http_server *server, struct gt_page_server *pag
 
 /*
  * Begins to serve; once. control's operations are called from many threads, at once, until gt_http_close
- * returns; `control` must live until then. title: what is traced, for the index; copied. All signals are
+ * returns; `control` must live until then. title: what is traced, for the index; copied, never NULL. All signals are
  * blocked in the server's threads. GT_EIO, GT_ENOMEM, with the message: the server is still to be closed.
  */
 int gt_http_start(struct gt_http_server *server, struct gt_control_target *control,
@@ -66,7 +66,8 @@ const char *gt_http_page_address(const struct gt_http_server *server);
 
 /* Takes no new connections; answers of control files that are under way go on until nothing was sent for
  * grace_ms, or for six times that in all; 0: they end at once. Then frees, and removes the file of a Unix
- * socket. Waits for all that: not from a thread of the server. Also of a server that was not started. */
+ * socket. Waits for all that: not from a thread of the server, and with no lock held that the control files take. Also
+ * of a server that was not started; not of NULL. */
 void gt_http_close(struct gt_http_server *server, unsigned grace_ms);
 
 #endif
