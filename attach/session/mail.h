@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Letters from the processes of a session. All functions are called with the session's lock held, by
- * the thread that polls the session; gt_mail_read_letter(), gt_mail_answer() and the last two by any thread that
- * holds the lock. A tracer (attach/process/tracer.h) for which the thread that holds the lock waits counts as that
- * thread. Before another thread knows the session (gt_session_start()) they are called without the lock. No function
- * takes the lock, and none releases it meanwhile.
+ * Letters from the processes of a session. All functions are called with the session's lock held, by the thread that
+ * polls the session; gt_mail_read_letter(), gt_mail_answer(), gt_mail_is_awaited() and gt_mail_obey_awaited() by any
+ * thread that holds the lock. A tracer (attach/process/tracer.h) for which the thread that holds the lock waits counts
+ * as that thread. Before another thread knows the session (gt_session_start()) they are called without the lock. No
+ * function takes the lock, and none releases it meanwhile.
  */
 #ifndef GT_ATTACH_SESSION_MAIL_H
 #define GT_ATTACH_SESSION_MAIL_H
@@ -27,8 +27,10 @@ struct gt_letter {
 
 /* Reads all letters, acts on them and answers them. Of a trigger's letter it notes the hit (gt_session_on_trigger):
  * when the lock has been released, gt_session_run_handlers() calls the handler, then answers the letter if its sender
- * waits. While fewer than half of an arena's slots are free, it frees those that are marked as answered and whose
- * senders have ended. Returns how many letters there were; GT_ENOMEM; an error of the sink. */
+ * waits. A letter whose sender's process cannot be left yet (a sandbox) stays for the next call. While fewer than half
+ * of an arena's slots are free, it frees those that are marked as answered and whose senders have ended. Returns how many
+ * letters there were, also those that stay; GT_ENOMEM; an error of the sink. After an error those that follow stay,
+ * too. */
 int gt_mail_read(struct gt_session *session);
 /* Reads the letter of slot `slot` from the memory of process pid itself. False: it has written none
  * there, or does not have this arena; *text is undefined then. */
@@ -38,9 +40,11 @@ bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_are
  * waits no more, has it free at once; any other one finds it marked as answered, and frees it itself. What `value` says
  * depends on the letter's kind. */
 void gt_mail_answer(const struct gt_letter *letter, uint64_t value);
-/* Answers, with 0, all letters of process pid for whose answers its threads wait. */
+/* Answers, with 0, all letters of process pid for whose answers its threads wait, those of triggers too: of the arena
+ * that the process has, or of the session's first one if it is not in the session's list. */
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid);
-/* Frees the slots that are marked as answered and that process pid, which has ended, has not freed itself. */
+/* Frees the slots that are marked as answered and that process pid, which has ended or was left, has not freed itself.
+ * A letter of it that is answered later (gt_mail_read, gt_session_run_handlers) needs another call. */
 void gt_mail_free_answered(struct gt_session *session, pid_t pid);
 
 /*
@@ -54,8 +58,8 @@ void gt_mail_free_answered(struct gt_session *session, pid_t pid);
 /* Whether there is such a letter. False once the session leaves all processes (gt_follow_detach_all): nobody waits
  * then. */
 bool gt_mail_is_awaited(void *data, const struct gt_process *process);
-/* Acts on all such letters, and answers them. Errors are dropped: one of the sink comes again with what is drained next;
- * without memory an image that the sender executes runs untraced. */
+/* Acts on all such letters, and answers them. Errors are dropped: one of the sink comes again with what is drained
+ * next; without memory an image that the sender executes runs untraced. */
 void gt_mail_obey_awaited(void *data, const struct gt_process *process);
 
 #endif
