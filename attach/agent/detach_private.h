@@ -129,9 +129,9 @@ struct gt_detach {
 	uint32_t kept_count;
 	enum gt_detach_stage stage;
 	bool keeps_calls; /* the hooks of prctl and syscall stay, too, while stage is the first */
-	bool walking;  /* someone is in the hook of walks, or may be */
-	bool throwing; /* an exception is on its way through the agent's frames, or may be */
-	bool handling; /* this round's: a signal has interrupted our code, its handler runs */
+	bool walking;	  /* someone is in the hook of walks, or may be */
+	bool throwing;	  /* an exception is on its way through the agent's frames, or may be */
+	bool handling;	  /* this round's: a signal has interrupted our code, its handler runs */
 	struct gt_seen_thread *threads;
 	size_t thread_count;
 	size_t thread_room;
