@@ -22,8 +22,9 @@
 
 #include "attach/process/clock.h"
 #include "attach/session/session.h"
-#include "cli/record_crash.h"
+#include "cli/process_command.h"
 #include "cli/progress.h"
+#include "cli/record_crash.h"
 #include "cli/record_from.h"
 #include "cli/record_hists.h"
 #include "cli/record_kernel.h"
@@ -58,7 +59,8 @@ struct recording {
 	uint32_t untraced_told;	  /* gt_session_untraced() */
 	char *program;		  /* path of its file */
 	enum gt_record_poor poor; /* why the calls of its libraries are recorded too */
-	char *command; /* with its arguments, for the page; NULL: attached to, or not served */
+	char **attached_command; /* the first process's, malloc'ed; NULL: unknown, or not attached to */
+	char *command; /* the program's with its arguments, for the page; NULL: unknown, or not served */
 	struct utsname system; /* that it runs on, for the page */
 	struct gt_file_writer *writer;
 	struct gt_thread_names *thread_names; /* NULL: no memory */
@@ -79,6 +81,12 @@ struct recording {
 static bool is_attached(const struct recording *recording)
 {
 	return recording->options.pid_count > 0;
+}
+
+/* The program's arguments, NULL-terminated; NULL: unknown. */
+static char *const *command_of(const struct recording *recording)
+{
+	return is_attached(recording) ? recording->attached_command : recording->options.argv;
 }
 
 /* The clock */
@@ -148,7 +156,7 @@ static int create_file(struct recording *recording)
 		.clock = measure_clock(),
 		.tracer = options->choice.settings.tracer,
 		.sub_buffer_bytes = SUB_BUFFER_BYTES,
-		.argv = (const char *const *)options->argv,
+		.argv = (const char *const *)command_of(recording),
 		.program = recording->program,
 		.pressure = buffer_use,
 		.pressure_data = recording,
@@ -429,8 +437,8 @@ static void start_server(struct recording *recording)
 	struct gt_message message = { "" };
 	struct gt_control_target *control;
 
-	if (!is_attached(recording))
-		recording->command = join(recording->options.argv);
+	if (command_of(recording) != NULL)
+		recording->command = join(command_of(recording));
 	if (uname(&recording->system) != 0)
 		recording->system.nodename[0] = '\0';
 	/* If the page cannot be made, the control files are still served. */
@@ -666,7 +674,7 @@ static void report_taken(const struct gt_record_options *options)
 		gt_complain(NAME, "'%s' is taken for a function: -g, -A and -R take one", taken);
 }
 
-/* Finds the name of the first process's program. */
+/* Finds the name of the first process's program, and its command line. */
 static int name_process(struct recording *recording)
 {
 	struct gt_record_options *options = &recording->options;
@@ -679,6 +687,7 @@ static int name_process(struct recording *recording)
 	target[bytes > 0 ? bytes : 0] = '\0';
 	if (bytes <= 0)
 		snprintf(target, sizeof(target), "process %d", (int)options->pids[0]);
+	recording->attached_command = gt_process_command(options->pids[0]);
 	recording->program = strdup(target);
 	options->subject = recording->program;
 	return recording->program != NULL ? 0 : GT_EXIT_FAILED;
@@ -812,6 +821,7 @@ int gt_cmd_record(int argc, char **argv)
 	gt_record_kernel_end(&recording.kernel, NULL);
 	gt_thread_names_destroy(recording.thread_names);
 	free(recording.program);
+	free(recording.attached_command);
 	free(recording.command);
 	free(recording.path);
 	gt_record_stop_fini(&recording.stop);

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """graftrace record -P PID: attaching to processes that run, and leaving them as they were."""
 
+import json
 import os
 import resource
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -271,7 +273,6 @@ def test_filters_change_while_attached(graftrace, attached):
         before = maps(target.pid).count("\n")
         tracer = graftrace.start("record", "-P", str(target.pid), "--serve=127.0.0.1:0")
         base = line_with(tracer.stderr, "serving").string.split()[2]
-        import urllib.request
         for words in ("leaf", "middle\nouter", "*", "half"):
             for on in "01":
                 for name, text in (("set_ftrace_filter", words), ("tracing_on", on)):
@@ -280,6 +281,29 @@ def test_filters_change_while_attached(graftrace, attached):
         end_recording(tracer)
         assert target("check") == "right"
         assert is_clean(target.pid) and before
+
+
+@pytest.mark.parametrize("words,shown", [
+    (["work", "two words", "\x1b[31m"], "work 'two words' '?[31m'"),
+    (["work", "x" * 5000], None),
+], ids=["words", "long"])
+def test_the_command_line_of_the_process_is_shown(graftrace, attached, words, shown):
+    with Running(attached, *words) as target:
+        if shown is None:  # as much as is kept of it
+            shown = f"work {'x' * (4096 - len(f'{attached}.work.'))}..."
+        tracer = graftrace.start("record", "-P", str(target.pid), "--serve=127.0.0.1:0")
+        page = line_with(tracer.stderr, r"look at: (http://\S+)")[1]
+        line_with(tracer.stderr, "recording process")
+        assert target("call") == "right"
+
+        def overview():
+            return json.loads(urllib.request.urlopen(f"{page}api/overview", timeout=20).read())
+        wait_until(lambda: "command" in overview(), "the page's figures")
+        assert overview()["command"] == " ".join([str(attached), *words])[:4096] + "..." * (len(words) == 2)
+        end_recording(tracer)
+    assert f"command        {attached} {shown}"[:2000] in graftrace("info").stdout
+    graftrace("export", "--to", "html", "-o", "page.html")
+    assert json.dumps(f"{attached} {words[0]} ")[1:-1] in (graftrace.directory / "page.html").read_text()
 
 
 def test_the_command_line_says_what_it_wants(graftrace):
