@@ -15,7 +15,10 @@
 #include "export/sources.h"
 
 #define BEFORE_WIDTH 47 /* columns before the lines of the tree */
-#define NAME_WIDTH   16 /* the least for a name in a narrow line */
+#define NAME_WIDTH   20 /* the least for a name in a narrow line */
+#define LEVEL_WIDTH  3	/* of the lines of the tree, for each level */
+#define LEVELS_MIN   4	/* that have their lines however narrow it is */
+#define NUMBER_WIDTH 6	/* of a depth in place of the outer levels' lines: that of two levels */
 
 struct graph {
 	struct gt_target *target;
@@ -23,6 +26,7 @@ struct graph {
 	struct gt_tree tree;
 	uint8_t *matches;  /* by function: 0 not tested yet, 1 no, 2 yes */
 	uint64_t left_out; /* stacks */
+	bool has_numbers;  /* a depth was written in place of lines */
 	struct gt_sources sources;
 };
 
@@ -144,19 +148,46 @@ static uint32_t next_shown(const struct graph *graph, uint32_t at)
 	return at;
 }
 
+/* The most columns that lines of the tree may take. */
+static uint32_t lines_width(uint32_t width)
+{
+	uint32_t levels = width > BEFORE_WIDTH + NAME_WIDTH
+				  ? (width - BEFORE_WIDTH - NAME_WIDTH) / LEVEL_WIDTH
+				  : 0;
+
+	return (levels > LEVELS_MIN ? levels : LEVELS_MIN) * LEVEL_WIDTH;
+}
+
+/* Writes the lines of the tree before a name: of a node that is too deep for the width its depth, and the lines of the
+ * innermost levels. Returns their columns. */
+static uint32_t put_lines(struct graph *graph, struct gt_out *out, uint32_t depth,
+			  const char *lines)
+{
+	uint32_t length = (uint32_t)strlen(lines), most = lines_width(graph->options->width);
+
+	if (graph->options->width == 0 || length <= most) {
+		gt_out_text(out, lines);
+		return length;
+	}
+	graph->has_numbers = true;
+	gt_out_printf(out, "%*" PRIu32 " %s", NUMBER_WIDTH - 1, depth,
+		      lines + length - (most - NUMBER_WIDTH));
+	return most;
+}
+
 static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, const char *lines)
 {
 	const struct gt_tree_node *node = &graph->tree.nodes[at];
 	char total[32], self[32], number[24];
 	double all = (double)graph->tree.nodes[0].total;
-	uint32_t width = graph->options->width, used = BEFORE_WIDTH + (uint32_t)strlen(lines);
+	uint32_t width = graph->options->width, used = BEFORE_WIDTH;
 	const char *note;
 
 	time_text(graph->target, node->total, node->calls == 1, total);
 	time_text(graph->target, node->self, node->calls == 1, self);
-	gt_out_printf(out, "%6.2f %% %12s %12s %10" PRIu64 "  %s",
-		      all > 0 ? 100 * (double)node->total / all : 0, total, self, node->calls,
-		      lines);
+	gt_out_printf(out, "%6.2f %% %12s %12s %10" PRIu64 "  ",
+		      all > 0 ? 100 * (double)node->total / all : 0, total, self, node->calls);
+	used += put_lines(graph, out, node->depth, lines);
 	if (width != 0)
 		width = width > used + NAME_WIDTH ? width - used : NAME_WIDTH;
 	put_name(out, name_of(graph->target, node->function, number, NULL), graph->options->brief,
@@ -195,8 +226,8 @@ static void print_text(struct graph *graph, struct gt_out *out)
 			child = next_shown(graph, child);
 		if (child != 0 && (graph->options->depth == 0 || depth < graph->options->depth)) {
 			if (depth > 1)
-				memcpy(lines + length, last ? "   " : "|  ", 3);
-			used[depth + 1] = depth > 1 ? length + 3 : length;
+				memcpy(lines + length, last ? "   " : "|  ", LEVEL_WIDTH);
+			used[depth + 1] = depth > 1 ? length + LEVEL_WIDTH : length;
 			at = child;
 			continue;
 		}
@@ -207,6 +238,9 @@ static void print_text(struct graph *graph, struct gt_out *out)
 	if (graph->left_out > 0)
 		gt_out_printf(out, "# %" PRIu64 " stacks of less time are not shown (--min)\n",
 			      graph->left_out);
+	if (graph->has_numbers)
+		gt_out_text(out, "# a number before a name is its depth: the terminal is too "
+				 "narrow for its lines\n");
 }
 
 static void print_json_line(struct graph *graph, struct gt_out *out, uint32_t function)

@@ -303,6 +303,28 @@ def test_the_method_is_seen_in_a_narrow_terminal(graftrace):
         assert all(len(line) <= 80 for line in shown), shown
 
 
+def test_a_deep_tree_stays_within_a_narrow_terminal(graftrace, compile):
+    program = compile("""
+        #include <unistd.h>
+        #define N __attribute__((noinline))
+        N int the_last_one(void) { return getppid(); }
+        N int descend(int n) { return (n ? descend(n - 1) : the_last_one()) + (n % 10 ? 0 : the_last_one()); }
+        int main(void) { return descend(119) < 0; }""", "-O1", "-fno-optimize-sibling-calls")
+    graftrace("record", program)
+    for words in ("graph --no-pager", "graph --no-pager --callers the_last_one"):
+        text = on_terminal(graftrace, *words.split())
+        assert all(len(re.sub(r"\x1b\[\d*m", "", line)) <= 80 for line in text[1:]), text
+        lines = [line.split() for line in text if "descend" in line or "the_last_one" in line]
+        assert lines and all(line[-1] in ("descend", "the_last_one") for line in lines), text
+        assert "a number before a name is its depth" in text[-1]
+        depths = [int(found[1]) for line in text if (found := re.search(r" (\d+) [ |`-]+(?:descend|the_last_one)", line))
+                  and "%" not in found[0]]
+        assert depths and max(depths) >= 120
+        # elsewhere it is whole
+        whole = graftrace(*words.split()).stdout
+        assert re.search(r"\n.{47}(?:   |\|  ){80}", whole) and "its depth" not in whole
+
+
 def test_names_of_a_profile_are_short_where_that_is_wanted_and_times_of_one_call_known(graftrace):
     (graftrace.directory / "long.cpp").write_text("""
         template<class T> struct a_class { __attribute__((noinline)) void work() { asm volatile(""); } };
