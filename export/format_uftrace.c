@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A folder as uftrace keeps its data, for uftrace report, graph, replay, dump: `info`, `task.txt`, a
- * map and a symbol table for one made-up module that holds all functions, and TID.dat with 16 bytes an
- * entry or exit. uftrace knows threads, not their other stacks: what ran on a coroutine's stack is
+ * map and a symbol table for one made-up module that holds all functions, TID.dat with 16 bytes an
+ * entry or exit, and perf-cpu0.dat: there alone threads can have names of their own, in records of
+ * perf_event_open(2). uftrace knows threads, not their other stacks: what ran on a coroutine's stack is
  * put below a thread number of its own, from 2^22 on (Linux's highest is 2^22). Depths above 1,023 do
  * not fit into a record.
  *
- * Layout: uftrace's utils/data-file.c, libmcount/record.c and doc/uftrace-data.md, of version 0.13.
+ * Layout: uftrace's utils/data-file.c, utils/perf.h, libmcount/record.c and doc/uftrace-data.md, of
+ * version 0.13.
  */
 #define _GNU_SOURCE
 #include "export/export.h"
@@ -14,6 +16,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +30,14 @@
 #define SESSION	       "0123456789abcdef"
 #define OTHER_STACKS   (1u << 22)
 #define RECORD_MAGIC   5u
+#define COMM_BYTES     16
 enum { RECORD_ENTRY = 0, RECORD_EXIT = 1, RECORD_LOST = 2 };
-enum { FEATURE_TASK_SESSION = 2, FEATURE_SYM_REL_ADDR = 32, FEATURE_MAX_STACK = 64 };
+enum {
+	FEATURE_TASK_SESSION = 2,
+	FEATURE_SYM_REL_ADDR = 32,
+	FEATURE_MAX_STACK = 64,
+	FEATURE_PERF_EVENT = 256
+};
 enum { INFO_EXE_NAME = 1, INFO_CMDLINE = 8, INFO_TASKINFO = 128 };
 
 struct info_header {
@@ -38,6 +48,15 @@ struct info_header {
 	uint64_t features, info;
 	uint16_t max_stack, unused1;
 	uint32_t unused2;
+};
+
+/* PERF_RECORD_COMM with PERF_SAMPLE_TID and PERF_SAMPLE_TIME. */
+struct comm_event {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	char comm[COMM_BYTES];
+	uint32_t sample_pid, sample_tid;
+	uint64_t time; /* ns */
 };
 
 struct task {
@@ -174,6 +193,20 @@ static int write_file(struct gt_export *export, const char *name,
 	return error == GT_EIO ? fail(export, "a temporary file", EIO) : error;
 }
 
+static bool is_control(char character)
+{
+	return (unsigned char)character < ' ' || character == 0x7f;
+}
+
+/* A line of `info`: uftrace stops at one that it does not know. */
+static void put_line(struct gt_out *out, const char *name, const char *text)
+{
+	gt_out_printf(out, "%s:", name);
+	for (size_t i = 0; text[i] != '\0' && i < 2000; i++)
+		gt_out_char(out, is_control(text[i]) ? '?' : text[i]);
+	gt_out_char(out, '\n');
+}
+
 static int fill_info(struct gt_export *export, struct gt_out *out, uint32_t number)
 {
 	struct uftrace *state = export->state;
@@ -183,7 +216,8 @@ static int fill_info(struct gt_export *export, struct gt_out *out, uint32_t numb
 		.header_size = sizeof(header),
 		.endian = 1,
 		.elf_class = 2,
-		.features = FEATURE_TASK_SESSION | FEATURE_SYM_REL_ADDR | FEATURE_MAX_STACK,
+		.features = FEATURE_TASK_SESSION | FEATURE_SYM_REL_ADDR | FEATURE_MAX_STACK |
+			    FEATURE_PERF_EVENT,
 		.info = INFO_EXE_NAME | INFO_CMDLINE | INFO_TASKINFO,
 		.max_stack = 1024,
 	};
@@ -193,8 +227,8 @@ static int fill_info(struct gt_export *export, struct gt_out *out, uint32_t numb
 	for (uint32_t i = 0; i < state->room; i++)
 		count += state->tasks[i].any;
 	gt_out_bytes(out, &header, sizeof(header));
-	gt_out_printf(out, "exename:%.1000s\ncmdline:%.2000s\n", export->about.program,
-		      export->about.command_line);
+	put_line(out, "exename", export->about.program);
+	put_line(out, "cmdline", export->about.command_line);
 	gt_out_printf(out, "taskinfo:lines=2\ntaskinfo:nr_tid=%" PRIu32 "\ntaskinfo:tids=", count);
 	count = 0;
 	for (uint32_t i = 0; i < state->room; i++)
@@ -231,6 +265,61 @@ static int fill_tasks(struct gt_export *export, struct gt_out *out, uint32_t num
 		stamp(out, "TASK", task->start);
 		gt_out_printf(out, " tid=%" PRIu32 " pid=%" PRIu32 "\n", task->tid, task->pid);
 	}
+	return 0;
+}
+
+static int by_start(const void *one, const void *other)
+{
+	const struct task *const *a = one, *const *b = other;
+
+	return ((*a)->start > (*b)->start) - ((*a)->start < (*b)->start);
+}
+
+/* Whether uftrace would call it so by itself, as the program. */
+static bool is_program(const struct gt_export *export, const char *name)
+{
+	const char *program = strrchr(export->about.program, '/');
+
+	program = program != NULL ? program + 1 : export->about.program;
+	return strncmp(name, program, COMM_BYTES - 1) == 0;
+}
+
+/* Of an event before the first call uftrace prints no line. */
+static void put_comm(struct gt_out *out, const struct task *task)
+{
+	struct comm_event event = {
+		.header = { .type = PERF_RECORD_COMM, .size = sizeof(event) },
+		.pid = task->pid,
+		.tid = task->tid,
+		.sample_pid = task->pid,
+		.sample_tid = task->tid,
+		.time = task->start - 1,
+	};
+
+	for (unsigned i = 0; i + 1 < COMM_BYTES && task->name[i] != '\0'; i++)
+		event.comm[i] = is_control(task->name[i]) ? '?' : task->name[i];
+	gt_out_bytes(out, &event, sizeof(event));
+}
+
+static int fill_names(struct gt_export *export, struct gt_out *out, uint32_t number)
+{
+	struct uftrace *state = export->state;
+	const struct task **named = calloc(state->room + 1, sizeof(*named));
+	uint32_t count = 0;
+
+	(void)number;
+	if (named == NULL)
+		return GT_ENOMEM;
+	for (uint32_t i = 0; i < state->room; i++) {
+		const struct task *task = &state->tasks[i];
+
+		if (task->any && task->name[0] != '\0' && !is_program(export, task->name))
+			named[count++] = task;
+	}
+	qsort(named, count, sizeof(*named), by_start);
+	for (uint32_t i = 0; i < count; i++)
+		put_comm(out, named[i]);
+	free(named);
 	return 0;
 }
 
@@ -284,6 +373,8 @@ static int end(struct gt_export *export, const struct gt_stack_report *report)
 	(void)report;
 	program = program != NULL ? program + 1 : export->about.program;
 	error = write_file(export, "info", fill_info, 0);
+	if (error == 0)
+		error = write_file(export, "perf-cpu0.dat", fill_names, 0);
 	if (error == 0)
 		error = write_file(export, "task.txt", fill_tasks, 0);
 	if (error == 0)

@@ -277,6 +277,46 @@ def test_the_times_that_babeltrace_reads_are_those_of_csv(graftrace, made, tmp_p
         (row["tid"], row["function"], int(row["start_ns"]) + first) for row in rows)
 
 
+NAMED = r"""
+#include <pthread.h>
+#include <sys/prctl.h>
+__attribute__((noinline)) void work(void) { __asm__ volatile("nop; nop; nop; nop; nop"); }
+static void *run(void *name)
+{
+    if (name)
+        prctl(PR_SET_NAME, name);
+    work();
+    return NULL;
+}
+int main(void)
+{
+    const char *names[] = {"db writer", "net\nloop", NULL};
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, run, (void *)names[i]);
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+"""
+
+
+def test_uftrace_calls_threads_by_their_own_names(graftrace, compile, tmp_path):
+    program = compile(NAMED, "-O0", "-pthread").rename(tmp_path / "named")
+    graftrace("record", program, "two\nlines")
+    graftrace("export", "--to", "uftrace", "-q", "-o", "out")
+
+    def uftrace(*words):
+        return run("uftrace", *words, "-d", "out", "--no-pager", cwd=tmp_path).stdout
+    names = [line.split(None, 6)[6].strip() for line in uftrace("report", "--task").splitlines()[2:]]
+    assert sorted(names) == sorted(["named"] * 2 + ["db writer", "net?loop"])
+    replay = uftrace("replay", "-f", "+task")
+    assert all(re.search(rf"\] +{re.escape(name)} \|.* work\(\);", replay) for name in names), replay
+    assert "linux:" not in replay and "inverted" not in replay
+    info = uftrace("info")
+    assert "(db writer)" in info and f"{program.name} 'two?lines'" in info
+
+
 def test_uftrace_reports_the_same_figures(graftrace, made, tmp_path):
     graftrace("export", "--to", "uftrace", "-q", "-o", "out")
     table = subprocess.run(["uftrace", "report", "-d", "out", "-f", "total,self,call"], cwd=tmp_path,
