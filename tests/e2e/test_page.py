@@ -437,6 +437,50 @@ def test_a_name_is_never_cut_at_the_method(graftrace, compile, browser):
         browser.ask("POST", "/window/rect", {"width": 1400, "height": 900})
 
 
+def test_a_name_on_a_narrow_box_is_the_methods(graftrace, compile, browser):
+    graftrace("record", compile(METHODS, "-O1", "-fno-inline", compiler="g++", suffix=".cc"))
+    graftrace("report", "--html", "methods.html")
+    visit(browser, (graftrace.directory / "methods.html").resolve().as_uri())
+    for most, text in ((40, "a::bcdefgh<…>::the_method"), (21, "a::bcdef…::the_method"), (14, "a…::the_method"),
+                       (13, "the_method"), (8, "the_met…"), (2, "")):
+        assert browser.run("return cut('a::bcdefgh<…>::the_method', arguments[0])", most) == text
+    assert browser.run("return cut('a_function_without_scope', 11)") == "a_fu…_scope"
+
+
+OPEN_END = """
+#include <unistd.h>
+__attribute__((noinline)) void part(void) { usleep(1000); }
+int main(void)
+{
+    for (int i = 0; i < 30; i++)
+        part();
+    _exit(0);
+}
+"""
+
+
+def test_a_call_that_did_not_return_is_marked_at_its_end_alone(graftrace, compile, browser):
+    graftrace("record", compile(OPEN_END, "-O1"))
+    graftrace("report", "--html", "open.html")
+    visit(browser, (graftrace.directory / "open.html").resolve().as_uri())
+
+    def is_marked(**window):
+        """Whether the right edge of what is seen of main has the colour of marks."""
+        show(browser, "timeline", **window)
+        main = boxes(browser, "main")[0]
+        assert main["flags"] & 1
+        browser.wait_for("return window.graftrace.boxes().filter(box => box.name === 'part').length > 0")
+        return browser.run("""const canvas = document.getElementById("timeline"), ratio = canvas.width / canvas.clientWidth;
+            const main = window.graftrace.boxes().find(box => box.name === "main");
+            const x = Math.min(main.x + main.w, canvas.clientWidth) - 1, context = canvas.getContext("2d");
+            const pixel = (at) => [...context.getImageData(at * ratio, (main.y + 4) * ratio, 1, 1).data].join();
+            return pixel(x) !== pixel(x - 20)""")
+    assert is_marked()
+    main = boxes(browser, "main")[0]
+    end = int(main["start"] + main["took"])
+    assert not is_marked(**{"from": end // 3, "to": end // 2})
+
+
 OPERATORS = """
 #include <algorithm>
 #include <map>

@@ -175,6 +175,12 @@ function makeTimeline(overview, go) {
 		told.textContent = bands.length > 0 ? `${duration(Math.max(0, Math.min(to, length) - Math.max(from, 0)))} of ${duration(length)}` : "";
 	}
 
+	/* What stands in a box that has room for so many characters. */
+	function labelOf(b, several, most) {
+		const name = shortName(nameOf(b[2])), calls = several ? `${groups(b[3])} calls` : "", before = several ? `${calls}, mostly ` : "";
+		return most - before.length >= 9 || !several ? before + cut(name, most - before.length) : cut(calls, most);
+	}
+
 	function drawBoxes(context, width, row, base, y, into) {
 		const scale = width / (to - from);
 		let last = -1;
@@ -191,7 +197,7 @@ function makeTimeline(overview, go) {
 			const drawn = Math.max(right - left - (right - left > 3 ? 1 : 0), 0.8);
 			context.fillRect(left, y, drawn, ROW - 2);
 			context.globalAlpha = 1;
-			if (b[4] & 1) {
+			if (b[4] & 1 && x + w <= width + 2) {
 				context.fillStyle = css("--mark");
 				context.fillRect(left + drawn - 2, y, 2, ROW - 2);
 			}
@@ -199,9 +205,8 @@ function makeTimeline(overview, go) {
 			into.push({ x: left, w: drawn, start, took: b[1], id: b[2], count: b[3] ?? 1, flags: b[4] ?? 0, busy: several ? b[5] : b[1],
 				calledWith: several ? null : b[5], returned: several ? null : b[6] });
 			if (drawn > 30) {
-				const label = several ? `${groups(b[3])} calls, mostly ${shortName(nameOf(b[2]))}` : shortName(nameOf(b[2]));
 				context.fillStyle = css("--text");
-				context.fillText(cut(label, Math.floor((drawn - 5) / 6.93)), left + 3, y + ROW / 2);
+				context.fillText(labelOf(b, several, Math.floor((drawn - 5) / 6.93)), left + 3, y + ROW / 2);
 			}
 		}
 	}

@@ -142,10 +142,15 @@ function shortName(name) {
 	return brief;
 }
 
-/* Cut in the middle: both the scope and the method stay. */
+/* Cut in the middle. Of "scope::method" the method stays, and as much of the scope as there is room for. */
 function cut(text, most) {
 	if (text.length <= most)
 		return text;
+	const method = text.lastIndexOf("::");
+	if (method > 0) {
+		const scope = most - 1 - (text.length - method);
+		return scope > 0 ? `${text.slice(0, scope)}…${text.slice(method)}` : cut(text.slice(method + 2), most);
+	}
 	if (most < 9)
 		return most < 3 ? "" : text.slice(0, most - 1) + "…";
 	const tail = Math.ceil((most - 1) * 0.6);
