@@ -703,8 +703,9 @@ static void report_attached(const struct recording *recording)
 	if (!options->children && options->pid_count == 1)
 		gt_record_report_children(options->pids[0], children, sizeof(children));
 	else if (options->children && totals.processes > options->pid_count)
-		snprintf(children, sizeof(children), " and %u children",
-			 totals.processes - (unsigned)options->pid_count);
+		snprintf(children, sizeof(children), " and %u child%s",
+			 totals.processes - (unsigned)options->pid_count,
+			 totals.processes - (unsigned)options->pid_count == 1 ? "" : "ren");
 	fprintf(stderr,
 		"graftrace: recording process %d%s%s (its threads were stopped for %.1f ms), %s\n",
 		(int)options->pids[0], options->pid_count > 1 ? " and others" : "", children,

@@ -275,6 +275,25 @@ static int look_at_event(void *data, const struct gt_event_format *event, bool e
 	return word->matched;
 }
 
+/* Whether perf has a counter of the processor's or the kernel's of that name (perf-list(1)); "cycles:u" is one too. */
+static bool is_counter(const char *word)
+{
+	static const char *const counters[] = {
+		"branches",	"branch-misses",    "bus-cycles",
+		"cache-misses", "cache-references", "cpu-clock",
+		"cpu-cycles",	"context-switches", "cs",
+		"cycles",	"faults",	    "instructions",
+		"major-faults", "migrations",	    "minor-faults",
+		"page-faults",	"ref-cycles",	    "task-clock",
+	};
+	const size_t length = strcspn(word, ":");
+
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		if (strlen(counters[i]) == length && strncmp(word, counters[i], length) == 0)
+			return true;
+	return false;
+}
+
 void gt_record_report_events(struct gt_session *session, const struct gt_record_options *options)
 {
 	const char *const *text = gt_session_choice_list(&options->choice, GT_LIST_EVENTS);
@@ -287,6 +306,14 @@ void gt_record_report_events(struct gt_session *session, const struct gt_record_
 		gt_session_each_event(session, look_at_event, &word);
 		if (word.matched)
 			continue;
+		if (is_counter(word.text)) {
+			fprintf(stderr,
+				"graftrace record: -e '%s': counters are not recorded: perf stat "
+				"-e %s "
+				"counts\n",
+				word.text, word.text);
+			continue;
+		}
 		const char *near = word.nearest.word;
 		fprintf(stderr,
 			"graftrace record: -e '%s' matched no event%s%s%s; 'graftrace list %s' "

@@ -203,6 +203,17 @@ def test_no_call_is_explained(graftrace, attached):
             "profile", "-P", target.pid, "-l", "leaf", "--for", "20ms").stderr
 
 
+def test_one_child_is_no_children(graftrace):
+    family = subprocess.Popen(["sh", "-c", "sleep 60 & wait"], start_new_session=True)
+    try:
+        listed = Path(f"/proc/{family.pid}/task/{family.pid}/children")
+        wait_until(lambda: listed.read_text().split(), "the child")
+        assert "and 1 child (" in record(graftrace, family.pid, "--children", "--for", "10ms").stderr
+    finally:
+        os.killpg(family.pid, signal.SIGKILL)
+        family.wait()
+
+
 def test_children_that_cannot_be_traced_are_told_of(graftrace, compile):
     with Running("/bin/sh", "-c", "sleep 1000 & echo ready; cat") as shell:
         children = lambda: Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()

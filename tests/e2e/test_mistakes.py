@@ -28,6 +28,8 @@ WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_fre
     (["show", "-t", "+20ms-+10ms"], "ends before it begins"),
     (["export", "--to", "csv", "-t", "5-3.5"], "ends before it begins"),
     (["annotate"], "here it is 'graftrace report --source'"),
+    (["live", "ls"], "here it is 'graftrace record PROGRAM' and then 'graftrace show'"),
+    (["evlist"], "here it is 'graftrace list'"),
     (["record", "-F", "99", "ls"], "every call is recorded"),
     (["record", "-F", "main", "ls"], "uftrace's -F FUNC is -g FUNC"),
     (["record", "-c", "ls"], "strace's -c is 'graftrace profile'"),
@@ -262,6 +264,13 @@ def test_a_program_with_names_is_recorded_without_a_word_more(graftrace, compile
     done = graftrace("record", compile(WORDS, "-O0"))
     assert [line for line in done.stderr.splitlines() if "times off the CPU" not in line] == [
         line for line in done.stderr.splitlines() if " 0 lost, graftrace.data" in line]
+
+
+def test_counters_are_perfs(graftrace, compile):
+    done = graftrace("record", "-e", "cycles:u", "-e", "page-faults", compile(WORDS, "-O0"))
+    for counter in ("cycles:u", "page-faults"):
+        assert f"-e '{counter}': counters are not recorded: perf stat -e {counter} counts" in done.stderr
+    assert "matched no event" not in done.stderr
 
 
 def on_terminal(graftrace, *words):
