@@ -520,6 +520,16 @@ def test_short_names_are_the_terminals(graftrace, compile, browser):
         "a<…>", "x::<y", "operator<<", "std::operator<< <…>", "<Any>::is<…>::{{closure}}"]
 
 
+def test_a_long_command_line_leaves_room_for_the_figures(graftrace, browser, program):
+    graftrace("record", program, "x" * 300, *[f"--option-{i}=value" for i in range(200)])
+    graftrace("report", "--html", "long.html")
+    visit(browser, (graftrace.directory / "long.html").resolve().as_uri())
+    show(browser, "overview")
+    text, height, scrolls = browser.run("""const shown = document.getElementById("command");
+        return [shown.innerText, shown.clientHeight, shown.scrollHeight > shown.clientHeight]""")
+    assert text.endswith("--option-199=value") and height < 80 and scrolls
+
+
 def test_report_writes_the_page_too(graftrace, recorded):
     graftrace("report", "--html", "one.html")
     assert HOSTILE not in (graftrace.directory / "one.html").read_text()

@@ -79,7 +79,7 @@ function makeOverview(overview) {
 					started && [source.live && byId("live") ? "as of" : "recorded", started.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" })],
 					overview.host && ["on", overview.host],
 				]),
-				overview.command && overview.command !== overview.program && element("p", { class: "mono faint fullname", title: "the command that was traced" }, overview.command),
+				overview.command && overview.command !== overview.program && element("p", { class: "mono faint fullname", id: "command", tabindex: "0", title: "the command that was traced" }, overview.command),
 				...told.map((text) => element("p", { class: "faint" }, text)),
 				element("div", { class: "tools" },
 					element("a", { class: "button", href: hashOf({ view: "timeline" }) }, "Time line: what happened when"),
