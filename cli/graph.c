@@ -185,7 +185,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		gt_complain(NAME, "%s", message.text);
 		return 1 + gt_usage_error(NAME);
 	}
-	arguments->graph.width = arguments->graph.lines ? 0 : gt_look_width();
+	arguments->graph.width = gt_look_width();
 	if (optind < argc) {
 		arguments->globs[0] = argv[optind];
 		arguments->filter.graph = arguments->globs;

@@ -188,11 +188,13 @@ static void print_line(struct graph *graph, struct gt_out *out, uint32_t at, con
 	gt_out_printf(out, "%6.2f %% %12s %12s %10" PRIu64 "  ",
 		      all > 0 ? 100 * (double)node->total / all : 0, total, self, node->calls);
 	used += put_lines(graph, out, node->depth, lines);
+	note = graph->options->lines ? gt_sources_note(&graph->sources, node->function) : NULL;
+	if (note != NULL)
+		used += 2 + gt_text_columns(note);
 	if (width != 0)
 		width = width > used + NAME_WIDTH ? width - used : NAME_WIDTH;
 	put_name(out, name_of(graph->target, node->function, number, NULL), graph->options->brief,
 		 width);
-	note = graph->options->lines ? gt_sources_note(&graph->sources, node->function) : NULL;
 	if (note != NULL) {
 		gt_out_text(out, "  ");
 		gt_out_text(out, note);

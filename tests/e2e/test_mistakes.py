@@ -329,6 +329,8 @@ def test_a_deep_tree_stays_within_a_narrow_terminal(graftrace, compile):
         depths = [int(found[1]) for line in text if (found := re.search(r" (\d+) [ |`-]+(?:descend|the_last_one)", line))
                   and "%" not in found[0]]
         assert depths and max(depths) >= 120
+        lined = on_terminal(graftrace, *words.split(), "--lines")
+        assert len(max(lined[1:], key=len)) <= 80 + len("  long-name.c:123"), lined
         # elsewhere it is whole
         whole = graftrace(*words.split()).stdout
         assert re.search(r"\n.{47}(?:   |\|  ){80}", whole) and "its depth" not in whole
