@@ -161,7 +161,7 @@ int main()
 
 def test_exceptions_of_a_static_program_survive_hosts_that_are_killed(graftrace, compile):
     with Running(compile(THROWS, "-O1", "-static", "-pthread", compiler="g++", suffix=".cc")) as target:
-        for _ in range(20):
+        for _ in range(10):
             tracer = start_recording(graftrace, target.pid)
             time.sleep(0.05)
             tracer.kill()
