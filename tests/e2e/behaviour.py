@@ -7,7 +7,6 @@ import collections
 import contextlib
 import csv
 import ctypes
-import hashlib
 import io
 import os
 import re
@@ -15,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 import recorded
-from conftest import BUILD, PROGRAMS, ROOT
+from conftest import BUILD, PROGRAMS, ROOT, run_compiler
 
 GCC = ["gcc", "-O2"]
 CLANG = ["clang", "-O2"]
@@ -63,25 +62,6 @@ COMMON = [f"-I{ROOT}", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wno-infinite-recur
 # What is called before main or after it by the start-up files; _sub_… are the sanitizers'.
 START_UP = {"_init", "_fini", "_start", "frame_dummy", "register_tm_clones",
             "deregister_tm_clones", "__do_global_dtors_aux", "_dl_relocate_static_pie"}
-
-
-def run_compiler(command, inputs, output):
-    """Runs a compiler once for a command and its files' texts; later runs of the tests find it."""
-    key = hashlib.sha256(repr(command).encode())
-    headers = sorted(PROGRAMS.glob("*.h"))
-    for path in [*headers, *inputs]:
-        key.update(Path(path).read_bytes())
-    directory = BUILD / "programs" / key.hexdigest()[:20]
-    made = directory / output
-    if not made.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        scratch = directory / f"{output}.{os.getpid()}"
-        done = subprocess.run([*command, *map(str, inputs), "-o", str(scratch)], text=True,
-                              capture_output=True, timeout=120,
-                              env={**os.environ, "RUSTC_BOOTSTRAP": "1"})
-        assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stderr[-4000:]}"
-        scratch.rename(made)
-    return made
 
 
 def counter():
