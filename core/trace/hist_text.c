@@ -23,26 +23,32 @@ static bool put(struct gt_hist_text *text, const char *bytes, size_t count)
 	return true;
 }
 
-static bool put_head(struct gt_hist_text *text, const struct gt_hist_copy *copy,
-		     char line[GT_HIST_LINE_BYTES])
+static bool put_text(struct gt_hist_text *text, const char *words)
+{
+	size_t count = 0;
+
+	while (words[count] != '\0')
+		count++;
+	return put(text, words, count);
+}
+
+static bool put_head(struct gt_hist_text *text, const struct gt_hist_copy *copy)
 {
 	char shown[GT_HIST_SHOWN_BYTES];
 
 	gt_hist_put(copy->hist, shown, sizeof(shown));
-	return put(text, line,
-		   gt_format(line, GT_HIST_LINE_BYTES,
-			     "%s# event histogram\n#\n# trigger info: hist:%s%s%s [%s]\n#\n\n",
-			     text->count == 0 ? "" : "\n\n", shown,
-			     copy->filter != NULL ? " if " : "",
-			     copy->filter != NULL ? copy->filter : "",
-			     copy->is_paused ? "paused" : "active"));
+	return put_text(text, text->count == 0 ? "" : "\n\n") &&
+	       put_text(text, "# event histogram\n#\n# trigger info: hist:") &&
+	       put_text(text, shown) &&
+	       (copy->filter == NULL || (put_text(text, " if ") && put_text(text, copy->filter))) &&
+	       put_text(text, copy->is_paused ? " [paused]\n#\n\n" : " [active]\n#\n\n");
 }
 
 int gt_hist_text_add(struct gt_hist_text *text, const struct gt_hist_copy *copy,
 		     const struct gt_hist_names *names)
 {
 	char line[GT_HIST_LINE_BYTES];
-	bool whole = put_head(text, copy, line);
+	bool whole = put_head(text, copy);
 
 	for (uint32_t i = 0; whole && i < copy->view.count; i++)
 		whole = put(text, line, gt_hist_put_entry(&copy->view, i, names, line));

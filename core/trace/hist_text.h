@@ -14,8 +14,8 @@ struct gt_hist_text {
 	size_t room;
 };
 
-/* Appends a histogram, which stays the caller's. Calls `names` for each entry. Lines have GT_HIST_LINE_BYTES at most,
- * and are cut off there. GT_ENOMEM: a part of it may have been appended. */
+/* Appends a histogram, which stays the caller's. Calls `names` for each entry. An entry's line has
+ * GT_HIST_LINE_BYTES at most, and is cut off there. GT_ENOMEM: a part of it may have been appended. */
 int gt_hist_text_add(struct gt_hist_text *text, const struct gt_hist_copy *copy,
 		     const struct gt_hist_names *names);
 

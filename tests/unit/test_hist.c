@@ -17,6 +17,8 @@
 #include "core/record/hist.h"
 #include "core/record/port.h"
 #include "core/trace/hist.h"
+#include "core/trace/hist_text.h"
+#include "port/host/memory.h"
 
 static const struct gt_event_format format = {
 	.number = 7,
@@ -565,6 +567,30 @@ static void the_largest_and_the_last_value_keep_others(void **state)
 			    "  what: c                               ");
 }
 
+static void a_long_trigger_stands_whole_above_its_histogram(void **state)
+{
+	static char filter[2 * GT_HIST_LINE_BYTES], wanted[3 * GT_HIST_LINE_BYTES],
+		got[4 * GT_HIST_LINE_BYTES];
+	struct gt_hist_text text = { .memory = gt_host_memory };
+	struct gt_hist_copy copy = { .hist = &hist, .filter = filter, .is_paused = true };
+	size_t bytes;
+
+	(void)state;
+	assert_int_equal(parse("keys=count"), 0);
+	memset(filter, 'x', sizeof(filter) - 1);
+	copy.view.hist = &hist;
+	assert_int_equal(gt_hist_text_add(&text, &copy, &(struct gt_hist_names){ 0 }), 0);
+	bytes = gt_hist_text_read(&text, 0, got, sizeof(got) - 1);
+	snprintf(
+		wanted, sizeof(wanted),
+		"# event histogram\n#\n# trigger info: hist:keys=count:vals=hitcount:sort=hitcount:"
+		"size=2048 if %s [paused]\n#\n\n",
+		filter);
+	assert_true(bytes > strlen(wanted));
+	assert_memory_equal(got, wanted, strlen(wanted));
+	gt_hist_text_fini(&text);
+}
+
 static void wrong_variables_and_actions_are_said_with_the_part(void **state)
 {
 	static const struct {
@@ -748,6 +774,7 @@ int main(void)
 		cmocka_unit_test(a_description_that_is_none_counts_nothing),
 		cmocka_unit_test(a_variable_is_read_by_its_key_and_once_in_an_expression),
 		cmocka_unit_test(the_largest_and_the_last_value_keep_others),
+		cmocka_unit_test(a_long_trigger_stands_whole_above_its_histogram),
 		cmocka_unit_test(wrong_variables_and_actions_are_said_with_the_part),
 		cmocka_unit_test(actions_are_shown_as_they_were_asked_for),
 		cmocka_unit_test(tables_of_variables_may_be_written_over),
