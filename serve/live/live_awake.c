@@ -3,7 +3,8 @@
  * See live_awake.h. A thread has a running sum of its time off the CPU (gt_off_cpu.before), so a
  * call's time off the CPU is the sum's growth between entry and return. Entries are kept by depth;
  * if another call's entry is there (a coroutine's, or one that began before), the kernel's context
- * switches in the call's time are summed instead.
+ * switches in the call's time are summed instead. The traced program writes the depths: entries are kept
+ * up to DEPTH_MAX only.
  */
 #include "serve/live/live_awake.h"
 
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #include "port/host/memory.h"
+
+#define DEPTH_MAX GT_AWAKE_DEPTH_MAX
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -92,6 +95,8 @@ static struct entry *entry_at(struct gt_awake *awake, uint32_t index, uint32_t d
 {
 	struct thread *thread;
 
+	if (depth >= DEPTH_MAX)
+		return NULL;
 	if (index >= awake->thread_count) {
 		uint32_t count = index + index / 2 + 16;
 		struct thread *grown = realloc(awake->threads, count * sizeof(*grown));
@@ -106,8 +111,10 @@ static struct entry *entry_at(struct gt_awake *awake, uint32_t index, uint32_t d
 	thread = &awake->threads[index];
 	if (depth >= thread->room) {
 		uint32_t room = depth + depth / 2 + 16;
-		struct entry *grown = realloc(thread->entries, room * sizeof(*grown));
+		struct entry *grown;
 
+		room = room < DEPTH_MAX ? room : DEPTH_MAX;
+		grown = realloc(thread->entries, room * sizeof(*grown));
 		if (grown == NULL)
 			return NULL;
 		memset(grown + thread->room, 0, (room - thread->room) * sizeof(*grown));
@@ -120,25 +127,30 @@ static struct entry *entry_at(struct gt_awake *awake, uint32_t index, uint32_t d
 static void take_return(struct gt_awake *awake, const struct gt_source *source, uint64_t before)
 {
 	const struct gt_record *record = &source->record;
-	struct entry *entry = entry_at(awake, source->index, record->depth);
+	struct entry *entry = entry_at(awake, source->index, record->depth), *caller;
 	uint64_t ticks = record->clock - record->start;
 	uint64_t off, inner = 0, self;
 	struct found *found;
 
-	if (entry == NULL || record->start < awake->since ||
+	/* Of the calls that are too deep the outermost are callees of one that is not. */
+	if ((entry == NULL && record->depth != DEPTH_MAX) || record->start < awake->since ||
 	    (record->flags & GT_RECORD_START_UNKNOWN))
 		return;
-	if (entry->start == record->start) {
+	if (entry != NULL && entry->start == record->start) {
 		off = before - entry->before;
 		inner = entry->children;
 	} else {
 		off = gt_target_off_cpu(awake->session, source->tid, record->start, record->clock);
 	}
-	entry->start = 0;
+	if (entry != NULL)
+		entry->start = 0;
 	if (off == 0)
 		return;
-	if (record->depth > 0)
-		entry_at(awake, source->index, record->depth - 1)->children += off;
+	caller = record->depth > 0 ? entry_at(awake, source->index, record->depth - 1) : NULL;
+	if (caller != NULL)
+		caller->children += off;
+	if (entry == NULL)
+		return;
 	found = found_of(awake, (uint64_t)source->tid << 32 | record->function);
 	if (found == NULL)
 		return;
@@ -178,17 +190,21 @@ void gt_awake_pull(struct gt_awake *awake)
 
 int gt_awake_follow(struct gt_awake **awake, struct gt_target *session)
 {
-	if (*awake == NULL)
-		*awake = calloc(1, sizeof(**awake));
-	if (*awake == NULL)
+	struct gt_awake *follower = *awake != NULL ? *awake : calloc(1, sizeof(*follower));
+
+	if (follower == NULL)
 		return GT_ENOMEM;
-	if ((*awake)->follows)
+	if (follower->follows)
 		return 0;
-	if (gt_merge_init(&(*awake)->merge, session, &gt_host_memory, GT_MERGE_FOLLOW, NULL) != 0)
+	if (gt_merge_init(&follower->merge, session, &gt_host_memory, GT_MERGE_FOLLOW, NULL) != 0) {
+		if (*awake == NULL)
+			gt_awake_destroy(follower);
 		return GT_ENOMEM;
-	(*awake)->session = session;
-	(*awake)->since = __builtin_ia32_rdtsc();
-	(*awake)->follows = true;
+	}
+	follower->session = session;
+	follower->since = __builtin_ia32_rdtsc();
+	follower->follows = true;
+	*awake = follower;
 	return 0;
 }
 

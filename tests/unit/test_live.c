@@ -21,6 +21,22 @@
 
 static struct gt_live *live;
 static struct gt_message message;
+static uint32_t depth; /* of the thread's calls that began before its sub-buffer */
+
+/* The linker puts this before the library's (meson.build). */
+static size_t largest_bytes;
+static int reallocs_left = -1; /* the one after so many fails; -1: none */
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+	largest_bytes = bytes > largest_bytes ? bytes : largest_bytes;
+	if (bytes > 1 << 30 || reallocs_left == 0)
+		return NULL;
+	reallocs_left -= reallocs_left > 0;
+	return __real_realloc(memory, bytes);
+}
 
 static uint32_t writer_count(struct gt_target *target)
 {
@@ -59,6 +75,7 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 		.tid = 7,
 		.clock = session.begin,
 		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
+		.depth = depth,
 	};
 	pthread_mutex_lock(&session.lock);
 	memcpy(copy + 1, session.words, sizeof(session.words));
@@ -172,6 +189,7 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&session, 0, sizeof(session));
+	depth = 0;
 	pthread_mutex_init(&session.lock, NULL);
 	session.on = true;
 	session.begin = 100;
@@ -738,6 +756,42 @@ static void sleep_is_left_out_though_switching_the_profiler_failed(void **state)
 			       "  beta                                     2    69.000 us "));
 }
 
+/* The traced program writes the depth into its ring. */
+static void a_made_up_depth_takes_no_memory_from_the_profiler(void **state)
+{
+	static const uint32_t depths[] = { 1 << 13, 1 << 20, 1 << 30 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
+		session.begin = __builtin_ia32_rdtsc();
+		session.written = 0;
+		depth = depths[i];
+		assert_int_equal(put("options/sleep-time", "0"), 0);
+		assert_int_equal(put("function_profile_enabled", "1"), 0);
+		largest_bytes = 0;
+		sleep_in(2, 50000, 30000);
+		assert_non_null(strstr(get("trace_stat/function0"), "  beta  "));
+		assert_true(largest_bytes < 256 << 10);
+	}
+}
+
+static void a_profiler_that_found_no_memory_for_sleep_can_be_read(void **state)
+{
+	int tries = 0, error;
+
+	(void)state;
+	assert_int_equal(put("options/sleep-time", "0"), 0);
+	do {
+		reallocs_left = tries++;
+		error = put("function_profile_enabled", "1");
+		reallocs_left = -1;
+		assert_true(error == 0 || error == GT_ENOMEM);
+		assert_non_null(strstr(get("trace_stat/function0"), "  beta  "));
+		assert_int_equal(put("function_profile_enabled", "0"), 0);
+	} while (error != 0);
+	assert_true(tries > 1);
+}
+
 static void add_event(const char *system, const char *name)
 {
 	session.events[session.event_count] = (struct gt_event_format){
@@ -808,6 +862,8 @@ int main(void)
 		TEST(when_it_has_ended_it_can_be_read_and_not_changed),
 		TEST(the_profilers_table_reads_as_linuxs),
 		TEST(sleep_is_left_out_though_switching_the_profiler_failed),
+		TEST(a_made_up_depth_takes_no_memory_from_the_profiler),
+		TEST(a_profiler_that_found_no_memory_for_sleep_can_be_read),
 		TEST(readers_and_writers_at_once_lose_nothing),
 		TEST(events_are_collected_when_there_are_others_and_only_then),
 		TEST(whether_an_event_is_on_is_asked_each_time),
