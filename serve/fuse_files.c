@@ -83,11 +83,20 @@ void gt_fuse_allow_splice(struct gt_fuse *fuse, fuse_ino_t number)
 static void open_file(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	struct gt_fuse_file *file = job->file;
-	unsigned allowed = gt_control_access(file->node.target, file->node.file);
 	struct gt_message message = { "" };
-	bool read_only = fuse->control->kind == GT_CONTROL_RECORDING && (file->access & ~allowed);
-	int error = 0;
+	unsigned allowed;
+	bool read_only;
+	int error = gt_control_find(fuse->control, job->data, strlen(job->data), &file->node);
 
+	if (error != 0 || file->node.file == NULL) {
+		free(file);
+		fuse_reply_err(job->request, error != 0 ? ENOENT : EISDIR);
+		return;
+	}
+	file->waits = (file->node.file->flags & GT_CONTROL_WAITS) != 0;
+	job->info.nonseekable = file->waits;
+	allowed = gt_control_access(file->node.target, file->node.file);
+	read_only = fuse->control->kind == GT_CONTROL_RECORDING && (file->access & ~allowed);
 	/* root may open a file without such an operation; read() and write() then fail with
 	 * EINVAL. */
 	file->access &= allowed;
@@ -452,24 +461,15 @@ void gt_fuse_look_polled(struct gt_fuse *fuse)
 
 static void make_folder(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
-	struct fuse_entry_param entry = { .attr_timeout = 0, .entry_timeout = 0 };
 	struct gt_message message = { "" };
-	struct gt_control_node node;
-	size_t bytes = strlen(job->data);
-	int error = gt_control_make(fuse->control, job->data, bytes, &message);
+	int error = gt_control_make(fuse->control, job->data, strlen(job->data), &message);
 
-	if (error == 0)
-		error = gt_control_find(fuse->control, job->data, bytes, &node);
-	if (error == 0) {
-		entry.ino = gt_fuse_nodes_take(&fuse->nodes, job->data);
-		error = entry.ino != 0 ? 0 : GT_ENOMEM;
-	}
 	if (error != 0) {
 		fuse_reply_err(job->request, gt_fuse_errno(error));
 		return;
 	}
-	gt_fuse_describe(fuse, &node, job->data, &entry.attr);
-	fuse_reply_entry(job->request, &entry);
+	job->work = GT_FUSE_LOOK_UP;
+	gt_fuse_answer_name(fuse, job);
 }
 
 static void remove_folder(struct gt_fuse *fuse, struct gt_fuse_job *job)
@@ -508,6 +508,13 @@ bool gt_fuse_do(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		return true;
 	case GT_FUSE_REMOVE:
 		remove_folder(fuse, job);
+		return true;
+	case GT_FUSE_LOOK_UP:
+	case GT_FUSE_ATTRIBUTES:
+	case GT_FUSE_SET_ATTRIBUTES:
+	case GT_FUSE_OPEN_FOLDER:
+	case GT_FUSE_LIST:
+		gt_fuse_answer_name(fuse, job);
 		return true;
 	}
 	return true;

@@ -177,7 +177,7 @@ static bool answer_early(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	return true;
 }
 
-/* Removes a job that has been answered and need not be carried out. */
+/* Takes a job out of the line that need not be carried out. */
 static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
 	struct gt_fuse_job **link = job->parked ? &fuse->parked : &fuse->first, *before = NULL;
@@ -189,21 +189,31 @@ static void leave_line(struct gt_fuse *fuse, struct gt_fuse_job *job)
 	*link = job->next;
 	if (fuse->last == job)
 		fuse->last = before;
-	if (job->work == GT_FUSE_OPEN)
-		free(job->file);
 	if (job->changes)
 		atomic_fetch_sub(&fuse->changing, 1);
-	gt_fuse_job_drop(job);
+}
+
+/* Names that the kernel has looked up before: as they were found then. Without the lock: the answer may
+ * have to wait for a read. */
+static void answer_known(struct gt_fuse *fuse, struct gt_fuse_job *known)
+{
+	while (known != NULL) {
+		struct gt_fuse_job *job = known;
+
+		known = job->next;
+		gt_fuse_answer_known(fuse, job);
+		gt_fuse_job_drop(job);
+	}
 }
 
 /* A traced program may change its own tracing through the mount. For that its threads have to
  * stop, and a thread that waits for an answer of the mount cannot stop. So while a change takes
  * long, requests of traced threads are answered early: the change itself and closes with success
- * (errors are found before), the others with EINTR once our stop interrupts them. Called by the
- * receiving thread. */
+ * (errors are found before), names that the kernel has looked up before as they were found then, the
+ * others with EINTR once our stop interrupts them. Called by the receiving thread. */
 void gt_fuse_answer_traced(struct gt_fuse *fuse)
 {
-	struct gt_fuse_job *job, *next;
+	struct gt_fuse_job *job, *next, *known = NULL;
 
 	pthread_mutex_lock(&fuse->lock);
 	while (takes_long(fuse) && (job = find_unknown(fuse)) != NULL) {
@@ -220,10 +230,21 @@ void gt_fuse_answer_traced(struct gt_fuse *fuse)
 	}
 	for (job = takes_long(fuse) ? fuse->running : NULL; job != NULL; job = next) {
 		next = behind(fuse, job);
-		if (job->traced && !job->answered && answer_early(fuse, job))
+		if (!job->traced || job->answered)
+			continue;
+		if (gt_fuse_is_known(fuse, job)) {
 			leave_line(fuse, job);
+			job->next = known;
+			known = job;
+		} else if (answer_early(fuse, job)) {
+			leave_line(fuse, job);
+			if (job->work == GT_FUSE_OPEN)
+				free(job->file);
+			gt_fuse_job_drop(job);
+		}
 	}
 	pthread_mutex_unlock(&fuse->lock);
+	answer_known(fuse, known);
 }
 
 /* Note that a job that changes something begins, and that it has ended. */

@@ -97,18 +97,26 @@ static size_t make_room(struct gt_fuse_nodes *nodes)
 	return nodes->count++;
 }
 
-static fuse_ino_t take_locked(struct gt_fuse_nodes *nodes, const char *path)
+/* The number of a path; 0: it has none. */
+static size_t number_locked(const struct gt_fuse_nodes *nodes, const char *path)
+{
+	size_t number = nodes->heads[head_of(nodes, path)];
+
+	while (number != 0 && strcmp(nodes->all[number].path, path) != 0)
+		number = nodes->all[number].next;
+	return number;
+}
+
+static fuse_ino_t take_locked(struct gt_fuse_nodes *nodes, const char *path, mode_t mode)
 {
 	size_t head;
-	size_t number;
+	size_t number = number_locked(nodes, path);
 	char *copy;
 
-	for (number = nodes->heads[head_of(nodes, path)]; number != 0;
-	     number = nodes->all[number].next) {
-		if (strcmp(nodes->all[number].path, path) == 0) {
-			nodes->all[number].lookups++;
-			return number;
-		}
+	if (number != 0) {
+		nodes->all[number].lookups++;
+		nodes->all[number].mode = mode;
+		return number;
 	}
 	copy = strdup(path);
 	number = copy != NULL ? make_room(nodes) : 0;
@@ -117,22 +125,33 @@ static fuse_ino_t take_locked(struct gt_fuse_nodes *nodes, const char *path)
 		return 0;
 	}
 	head = head_of(nodes, path);
-	nodes->all[number] =
-		(struct gt_fuse_node){ .path = copy, .lookups = 1, .next = nodes->heads[head] };
+	nodes->all[number] = (struct gt_fuse_node){
+		.path = copy, .lookups = 1, .mode = mode, .next = nodes->heads[head]
+	};
 	nodes->heads[head] = number;
 	return number;
 }
 
-fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path)
+fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path, mode_t mode)
 {
 	fuse_ino_t number;
 
 	if (path[0] == '\0')
 		return FUSE_ROOT_ID;
 	pthread_mutex_lock(&nodes->lock);
-	number = take_locked(nodes, path);
+	number = take_locked(nodes, path, mode);
 	pthread_mutex_unlock(&nodes->lock);
 	return number;
+}
+
+mode_t gt_fuse_nodes_mode(struct gt_fuse_nodes *nodes, const char *path)
+{
+	mode_t mode;
+
+	pthread_mutex_lock(&nodes->lock);
+	mode = nodes->all[number_locked(nodes, path)].mode;
+	pthread_mutex_unlock(&nodes->lock);
+	return mode;
 }
 
 void gt_fuse_nodes_count_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number, int change)

@@ -160,7 +160,7 @@ static ino_t number_of(const char *path)
 }
 
 /* As Linux's TRACE_MODE_READ and TRACE_MODE_WRITE, and tracefs's folders. */
-static mode_t mode_of(const struct gt_fuse *fuse, const struct gt_control_node *node)
+mode_t gt_fuse_mode(const struct gt_fuse *fuse, const struct gt_control_node *node)
 {
 	unsigned access;
 
@@ -173,13 +173,12 @@ static mode_t mode_of(const struct gt_fuse *fuse, const struct gt_control_node *
 	return S_IFREG | (access & GT_CONTROL_WRITE ? 0640 : 0440);
 }
 
-void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
-		      const char *path, struct stat *state)
+void gt_fuse_describe(const struct gt_fuse *fuse, const char *path, mode_t mode, struct stat *state)
 {
 	*state = (struct stat){
 		.st_ino = path[0] == '\0' ? FUSE_ROOT_ID : number_of(path),
-		.st_mode = mode_of(fuse, node),
-		.st_nlink = node->file == NULL ? 2 : 1,
+		.st_mode = mode,
+		.st_nlink = S_ISDIR(mode) ? 2 : 1,
 		.st_uid = fuse->uid,
 		.st_gid = fuse->gid,
 		.st_blksize = 4096,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What fuse.c (the mount and its threads), fuse_jobs.c (requests on their way), fuse_nodes.c (names),
- * fuse_requests.c (what the kernel asks), fuse_owners.c (stat, owners and modes) and fuse_files.c (open files) share.
+/* What fuse.c (the mount and its threads), fuse_jobs.c (requests on their way), fuse_nodes.c (numbers of
+ * paths), fuse_requests.c (what the kernel asks), fuse_names.c (names and folders), fuse_owners.c (stat, owners and
+ * modes) and fuse_files.c (open files) share.
  *
  * The receiving thread takes requests in, the working thread carries them out. Functions of nodes
  * and of owners take the lock of the table and, unless their comment names a thread, may be called from both threads;
- * those that make or free a table take none: call them before the threads run, or after they have ended. No function
- * of this file is called with fuse->lock held. */
+ * those that make or free a table take none: call them before the threads run, or after they have ended. With fuse->lock
+ * held only gt_fuse_is_known() is called. */
 #ifndef GT_SERVE_FUSE_PRIVATE_H
 #define GT_SERVE_FUSE_PRIVATE_H
 
@@ -21,6 +22,7 @@
 struct gt_fuse_node {
 	char *path; /* below the root, no slash at either end; NULL: free */
 	uint64_t lookups;
+	mode_t mode;	  /* gt_fuse_mode() when it was last looked up; 0: the root */
 	size_t next;	  /* of the same hash, or the next free one; 0 = none */
 	unsigned readers; /* that have it open */
 };
@@ -39,14 +41,17 @@ struct gt_fuse_nodes {
 int gt_fuse_nodes_init(struct gt_fuse_nodes *nodes);
 /* Frees the table. One that is all zero, or was freed before, is left alone. */
 void gt_fuse_nodes_fini(struct gt_fuse_nodes *nodes);
-/* The path of a number, valid until the number is forgotten; NULL: there is no such number. From the receiving thread,
- * which is the one that forgets. */
+/* The path of a number; NULL: there is no such number. From the receiving thread, for a number that the kernel has: the
+ * path is valid until the receiving thread takes the kernel's look-ups back. */
 const char *gt_fuse_nodes_path(struct gt_fuse_nodes *nodes, fuse_ino_t number);
-/* The number of a path, a new one if it has none; counts one look-up more. The root's (path "") is not
+/* The number of a path, a new one if it has none; counts one look-up more and notes the mode. The root's (path "") is not
  * counted. 0: no memory. */
-fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path);
+fuse_ino_t gt_fuse_nodes_take(struct gt_fuse_nodes *nodes, const char *path, mode_t mode);
+/* The mode that was noted of a path; 0: none, as of the root and of a path without a number. */
+mode_t gt_fuse_nodes_mode(struct gt_fuse_nodes *nodes, const char *path);
 /* Takes that many look-ups back, or all that there are; the last one frees the number, whatever readers it
- * has. Nothing happens to the root and to an unknown number. From the receiving thread. */
+ * has. Nothing happens to the root and to an unknown number. The kernel's from the receiving thread only, one's own
+ * from any. */
 void gt_fuse_nodes_forget(struct gt_fuse_nodes *nodes, fuse_ino_t number, uint64_t lookups);
 
 /* Call when a file was opened for reading (1), and when such a file was closed (-1). */
@@ -56,7 +61,7 @@ bool gt_fuse_nodes_has_reader(struct gt_fuse_nodes *nodes, fuse_ino_t number);
 
 /* What somebody has opened. Made by the receiving thread, then the working thread's. */
 struct gt_fuse_file {
-	struct gt_control_node node;
+	struct gt_control_node node; /* the working thread's, as all but the next two */
 	fuse_ino_t number;
 	unsigned access; /* GT_CONTROL_READ, WRITE: what it was opened for and can be */
 	bool waits;	 /* its reads may have to wait */
@@ -94,7 +99,15 @@ enum gt_fuse_work {
 	GT_FUSE_POLL,
 	GT_FUSE_MAKE,
 	GT_FUSE_REMOVE,
+	/* Names: those that gt_fuse_answer_name() answers. */
+	GT_FUSE_LOOK_UP,
+	GT_FUSE_ATTRIBUTES,
+	GT_FUSE_SET_ATTRIBUTES,
+	GT_FUSE_OPEN_FOLDER,
+	GT_FUSE_LIST,
 };
+
+#define GT_FUSE_PATH_BYTES 1024 /* of a path below the root, its zero byte included */
 
 /* The most milliseconds that a traced thread waits for a change of its own tracing. */
 #define GT_FUSE_LONG_MS 8
@@ -109,15 +122,19 @@ struct gt_fuse_job {
 	struct gt_fuse *fuse;
 	struct fuse_pollhandle *poll;
 	uint64_t offset;
-	size_t bytes;  /* to read, or of `data` */
-	bool spliced;  /* a read for the page cache: splice(), sendfile() */
-	bool changes;  /* it may change what is traced */
-	bool answered; /* under the lock */
-	bool parked;   /* in fuse->parked */
-	bool looked;   /* the receiving thread's: `traced` is known */
-	bool traced;   /* … a traced thread asks */
+	size_t bytes;	    /* to read, or of `data` */
+	fuse_ino_t number;  /* of the path in `data`; 0 for a look-up */
+	struct stat wanted; /* … attributes to set: those of `which` */
+	int which;	    /* FUSE_SET_ATTR_… */
+	bool of_open_file;  /* attributes are asked of an open file */
+	bool spliced;	    /* a read for the page cache: splice(), sendfile() */
+	bool changes;	    /* it may change what is traced */
+	bool answered;	    /* under the lock */
+	bool parked;	    /* in fuse->parked */
+	bool looked;	    /* the receiving thread's: `traced` is known */
+	bool traced;	    /* … a traced thread asks */
 	struct gt_fuse_job *next;
-	char data[];
+	char data[]; /* to write; or a path, with a zero byte */
 };
 
 struct gt_fuse {
@@ -167,10 +184,26 @@ void gt_fuse_owners_apply(struct gt_fuse_owners *owners, const char *path, struc
 /* Call when a folder was removed: forgets its owners and modes, and those below it. */
 void gt_fuse_owners_forget(struct gt_fuse_owners *owners, const char *folder);
 
-/* Fills in *state as stat() shows the node, with what was noted in fuse->owners (gt_fuse_owners_apply, whose lock it
- * takes). From both threads. */
-void gt_fuse_describe(const struct gt_fuse *fuse, const struct gt_control_node *node,
-		      const char *path, struct stat *state);
+/* The type and the mode of a node, as long as nobody has changed it. Any thread; no lock. */
+mode_t gt_fuse_mode(const struct gt_fuse *fuse, const struct gt_control_node *node);
+/* Fills in *state as stat() shows a node of that mode, with what was noted in fuse->owners (gt_fuse_owners_apply, whose
+ * lock it takes). From both threads. */
+void gt_fuse_describe(const struct gt_fuse *fuse, const char *path, mode_t mode,
+		      struct stat *state);
+
+/* Makes the path of a name below a folder's path. False: it is too long. Any thread; no lock. */
+bool gt_fuse_join(char path[GT_FUSE_PATH_BYTES], const char *above, const char *name);
+/* Carries out a job of a name, whose path is in `data`, and answers it. The job stays the caller's. Takes the locks of
+ * the tables of nodes and of owners, each for moments, and calls gt_control_find(): from the receiving thread only where
+ * gt_control_find_waits() is false; from the working thread always. */
+void gt_fuse_answer_name(struct gt_fuse *fuse, struct gt_fuse_job *job);
+/* Whether a job asks for a name or attributes of it that can be answered as they were last found, without asking the
+ * target: the kernel has the path's number. From the receiving thread, also with fuse->lock held; takes the lock of the
+ * table of nodes. */
+bool gt_fuse_is_known(struct gt_fuse *fuse, const struct gt_fuse_job *job);
+/* Answers such a job. The job stays the caller's. From the receiving thread; takes the locks of the tables of nodes and of
+ * owners, each for moments. */
+void gt_fuse_answer_known(struct gt_fuse *fuse, struct gt_fuse_job *job);
 
 /* Linux's errno (positive) for an enum gt_error; EIO for any other number. Any thread; no lock. */
 int gt_fuse_errno(int64_t error);

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests of the kernel to the mount: the receiving thread's half. Names, attributes and folders
- * are answered at once; opening, reading, writing and closing files is passed to the working thread
- * (fuse_files.c). Files look like those of /sys/kernel/tracing: their size is 0, and nothing of
- * them is cached.
+ * are answered at once (fuse_names.c) unless that may wait for a lock that a change holds. Then they are
+ * passed to the working thread, as opening, reading, writing and closing files is (fuse_files.c). Nothing
+ * here takes such a lock.
  */
 #define _GNU_SOURCE
 #include "serve/fuse_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define READ_BYTES (1024 * 1024)
-#define PATH_BYTES 1024
 
 /* Names */
 
@@ -25,20 +23,62 @@ static struct gt_fuse *fuse_of(fuse_req_t request)
 	return fuse_req_userdata(request);
 }
 
-static bool join(char *path, const char *above, const char *name)
+/* Makes a job that has the path. NULL: the request was answered with the reason, which is `error` if that is not 0. */
+static struct gt_fuse_job *make_named(fuse_req_t request, enum gt_fuse_work work, int error,
+				      const char *path, struct fuse_file_info *info)
 {
-	return snprintf(path, PATH_BYTES, "%s%s%s", above, above[0] != '\0' ? "/" : "", name) <
-	       PATH_BYTES;
+	struct fuse_file_info none = { .fh = 0 };
+	struct gt_fuse_job *job;
+
+	if (error != 0) {
+		fuse_reply_err(request, error);
+		return NULL;
+	}
+	job = gt_fuse_job_make(fuse_of(request), work, request, info != NULL ? info : &none,
+			       strlen(path) + 1);
+	if (job != NULL)
+		strcpy(job->data, path);
+	return job;
 }
 
-/* Finds the path of a number and its control file. Returns 0 or an errno. */
-static int find(struct gt_fuse *fuse, fuse_ino_t number, const char **path,
-		struct gt_control_node *node)
+/* As above, for the path of a number. */
+static struct gt_fuse_job *make_numbered(fuse_req_t request, enum gt_fuse_work work,
+					 fuse_ino_t number, struct fuse_file_info *info)
 {
-	*path = gt_fuse_nodes_path(&fuse->nodes, number);
-	if (*path == NULL)
-		return ESTALE;
-	return gt_control_find(fuse->control, *path, strlen(*path), node) == 0 ? 0 : ENOENT;
+	const char *path = gt_fuse_nodes_path(&fuse_of(request)->nodes, number);
+	struct gt_fuse_job *job = make_named(request, work, path != NULL ? 0 : ESTALE, path, info);
+
+	if (job != NULL)
+		job->number = number;
+	return job;
+}
+
+/* As above, for a name below a folder. */
+static struct gt_fuse_job *make_below(fuse_req_t request, enum gt_fuse_work work, fuse_ino_t parent,
+				      const char *name)
+{
+	const char *above = gt_fuse_nodes_path(&fuse_of(request)->nodes, parent);
+	char path[GT_FUSE_PATH_BYTES];
+	int error = 0;
+
+	if (above == NULL)
+		error = ESTALE;
+	else if (!gt_fuse_join(path, above, name))
+		error = ENAMETOOLONG;
+	return make_named(request, work, error, path, NULL);
+}
+
+/* Answers the job at once or passes it to the working thread. NULL: there is none. */
+static void answer_name(struct gt_fuse_job *job)
+{
+	if (job == NULL)
+		return;
+	if (gt_control_find_waits(job->fuse->control, job->data, strlen(job->data))) {
+		gt_fuse_push(job->fuse, job);
+	} else {
+		gt_fuse_answer_name(job->fuse, job);
+		gt_fuse_job_drop(job);
+	}
 }
 
 static void do_init(void *data, struct fuse_conn_info *connection)
@@ -56,32 +96,7 @@ static void do_init(void *data, struct fuse_conn_info *connection)
 
 static void do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
-	struct gt_fuse *fuse = fuse_of(request);
-	struct fuse_entry_param entry = { .attr_timeout = 0, .entry_timeout = 0 };
-	struct gt_control_node node;
-	const char *above;
-	char path[PATH_BYTES];
-	int error = find(fuse, parent, &above, &node);
-
-	if (error == 0 && node.file != NULL)
-		error = ENOTDIR;
-	if (error == 0 && !join(path, above, name))
-		error = ENAMETOOLONG;
-	if (error == 0 && gt_control_find(fuse->control, path, strlen(path), &node) != 0)
-		error = ENOENT;
-	if (error == 0) {
-		entry.ino = gt_fuse_nodes_take(&fuse->nodes, path);
-		error = entry.ino != 0 ? 0 : ENOMEM;
-	}
-	if (error != 0) {
-		fuse_reply_err(request, error);
-		return;
-	}
-	gt_fuse_describe(fuse, &node, path, &entry.attr);
-	if (gt_fuse_nodes_has_reader(&fuse->nodes, entry.ino))
-		gt_fuse_allow_splice(fuse, entry.ino);
-	if (fuse_reply_entry(request, &entry) == -ENOENT) /* the request was interrupted */
-		gt_fuse_nodes_forget(&fuse->nodes, entry.ino, 1);
+	answer_name(make_below(request, GT_FUSE_LOOK_UP, parent, name));
 }
 
 static void do_forget(fuse_req_t request, fuse_ino_t number, uint64_t lookups)
@@ -99,104 +114,43 @@ static void do_forget_multi(fuse_req_t request, size_t count, struct fuse_forget
 
 static void do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
 {
-	struct gt_fuse *fuse = fuse_of(request);
-	struct gt_control_node node;
-	struct stat state;
-	const char *path;
-	int error = find(fuse, number, &path, &node);
+	struct gt_fuse_job *job = make_numbered(request, GT_FUSE_ATTRIBUTES, number, NULL);
 
-	if (error != 0) {
-		fuse_reply_err(request, error);
-		return;
-	}
-	gt_fuse_describe(fuse, &node, path, &state);
-	/* Of an open file only lseek(SEEK_END) asks: it must get size 0. */
-	if (info == NULL && gt_fuse_nodes_has_reader(&fuse->nodes, number))
-		gt_fuse_allow_splice(fuse, number);
-	fuse_reply_attr(request, &state, 0);
+	if (job != NULL)
+		job->of_open_file = info != NULL;
+	answer_name(job);
 }
 
-/* truncate() and utimes() have no effect, as on tracefs. The kernel has checked who may change
- * owners and modes (default_permissions). */
 static void do_setattr(fuse_req_t request, fuse_ino_t number, struct stat *attributes, int which,
 		       struct fuse_file_info *info)
 {
-	struct gt_fuse *fuse = fuse_of(request);
-	struct gt_control_node node;
-	const char *path;
-	int error = 0;
+	struct gt_fuse_job *job = make_numbered(request, GT_FUSE_SET_ATTRIBUTES, number, NULL);
 
-	if (which & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
-		error = find(fuse, number, &path, &node);
-		if (error == 0 && gt_fuse_owners_set(fuse->owners, path, attributes, which) != 0)
-			error = ENOMEM;
+	if (job != NULL) {
+		job->of_open_file = info != NULL;
+		job->wanted = *attributes;
+		job->which = which;
 	}
-	if (error != 0)
-		fuse_reply_err(request, error);
-	else
-		do_getattr(request, number, info);
+	answer_name(job);
 }
 
 /* Folders */
 
 static void do_opendir(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
 {
-	struct gt_control_node node;
-	const char *path;
-	int error = find(fuse_of(request), number, &path, &node);
-
-	if (error == 0 && node.file != NULL)
-		error = ENOTDIR;
-	if (error != 0)
-		fuse_reply_err(request, error);
-	else
-		fuse_reply_open(request, info);
+	answer_name(make_numbered(request, GT_FUSE_OPEN_FOLDER, number, info));
 }
 
 static void do_readdir(fuse_req_t request, fuse_ino_t number, size_t bytes, off_t offset,
 		       struct fuse_file_info *info)
 {
-	struct gt_fuse *fuse = fuse_of(request);
-	struct gt_control_node node;
-	const char *above;
-	char *answer;
-	size_t used = 0;
-	int error = find(fuse, number, &above, &node);
+	struct gt_fuse_job *job = make_numbered(request, GT_FUSE_LIST, number, info);
 
-	(void)info;
-	if (error != 0) {
-		fuse_reply_err(request, error);
-		return;
+	if (job != NULL) {
+		job->bytes = bytes;
+		job->offset = (uint64_t)offset;
 	}
-	answer = malloc(bytes);
-	if (answer == NULL) {
-		fuse_reply_err(request, ENOMEM);
-		return;
-	}
-	struct gt_control_walk walk = { 0, 0 };
-	/* An entry's offset is the index of the next one. */
-	for (;; offset++) {
-		struct gt_control_entry entry = { .name = ".", .node = node };
-		char path[PATH_BYTES];
-		struct stat state;
-		size_t wants;
-
-		if (offset == 1)
-			strcpy(entry.name, "..");
-		if (offset > 1 &&
-		    gt_control_list_next(&node, &walk, (uint32_t)offset - 2, &entry) != 0)
-			break;
-		if (!join(path, above, entry.name))
-			continue;
-		gt_fuse_describe(fuse, &entry.node, path, &state);
-		wants = fuse_add_direntry(request, answer + used, bytes - used, entry.name, &state,
-					  offset + 1);
-		if (wants > bytes - used)
-			break;
-		used += wants;
-	}
-	fuse_reply_buf(request, answer, used);
-	free(answer);
+	answer_name(job);
 }
 
 /* Operations that tracefs lacks: the errno that Linux returns for them. */
@@ -259,34 +213,24 @@ static void do_link(fuse_req_t request, fuse_ino_t number, fuse_ino_t parent, co
 
 static void do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *info)
 {
-	struct gt_fuse *fuse = fuse_of(request);
-	struct gt_control_node node;
-	struct gt_fuse_file *file;
+	struct gt_fuse_file *file = calloc(1, sizeof(*file));
 	struct gt_fuse_job *job;
-	const char *path;
 	int how = info->flags & O_ACCMODE;
-	int error = find(fuse, number, &path, &node);
 
-	if (error == 0 && node.file == NULL)
-		error = EISDIR;
-	file = error == 0 ? calloc(1, sizeof(*file)) : NULL;
 	if (file == NULL) {
-		fuse_reply_err(request, error != 0 ? error : ENOMEM);
+		fuse_reply_err(request, ENOMEM);
 		return;
 	}
-	file->node = node;
 	file->number = number;
-	file->waits = (node.file->flags & GT_CONTROL_WAITS) != 0;
 	file->access =
 		(how != O_WRONLY ? GT_CONTROL_READ : 0) | (how != O_RDONLY ? GT_CONTROL_WRITE : 0);
 	info->fh = (uintptr_t)file;
 	info->direct_io = 1;
-	info->nonseekable = file->waits;
-	job = gt_fuse_job_make(fuse, GT_FUSE_OPEN, request, info, 0);
+	job = make_numbered(request, GT_FUSE_OPEN, number, info);
 	if (job == NULL)
 		free(file);
 	else
-		gt_fuse_push(fuse, job);
+		gt_fuse_push(job->fuse, job);
 }
 
 static void do_read(fuse_req_t request, fuse_ino_t number, size_t bytes, off_t offset,
@@ -348,25 +292,10 @@ static void do_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_i
 static void push_folder(fuse_req_t request, enum gt_fuse_work work, fuse_ino_t parent,
 			const char *name)
 {
-	struct gt_fuse *fuse = fuse_of(request);
-	struct fuse_file_info none = { .fh = 0 };
-	struct gt_control_node node;
-	struct gt_fuse_job *job;
-	const char *above;
-	char path[PATH_BYTES];
-	int error = find(fuse, parent, &above, &node);
+	struct gt_fuse_job *job = make_below(request, work, parent, name);
 
-	if (error == 0 && !join(path, above, name))
-		error = ENAMETOOLONG;
-	if (error != 0) {
-		fuse_reply_err(request, error);
-		return;
-	}
-	job = gt_fuse_job_make(fuse, work, request, &none, strlen(path) + 1);
-	if (job == NULL)
-		return;
-	strcpy(job->data, path);
-	gt_fuse_push(fuse, job);
+	if (job != NULL)
+		gt_fuse_push(job->fuse, job);
 }
 
 static void do_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode)

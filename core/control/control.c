@@ -190,6 +190,24 @@ int gt_control_find(struct gt_control_target *target, const char *path, size_t b
 	return GT_ENOENT;
 }
 
+bool gt_control_find_waits(const struct gt_control_target *target, const char *path, size_t bytes)
+{
+	const struct gt_control_file *file;
+	const size_t first = component_bytes(path, bytes);
+
+	if (below_instances(target, path, bytes))
+		return true;
+	if (target->ops->events_came != NULL && gt_row_is_word(path, first, "events"))
+		return true;
+	for (uint32_t i = 0; (file = gt_control_row(target, i)) != NULL; i++) {
+		if (file->numbers != NULL && file->numbers->waits &&
+		    component_bytes(file->path, gt_row_length(file->path)) == first &&
+		    same_bytes(file->path, path, first))
+			return true;
+	}
+	return false;
+}
+
 /* Whether a row of the table before `row` has the same entry below the directory. */
 static bool listed_before(const struct gt_control_target *target, uint32_t row, const char *path,
 			  size_t bytes)

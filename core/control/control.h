@@ -479,6 +479,7 @@ struct gt_control_numbers {
 	uint32_t (*count)(struct gt_control_target *target);
 	/* The index'th (GT_ENOENT: none). */
 	int (*number)(struct gt_control_target *target, uint32_t index, uint64_t *number);
+	bool waits; /* both may wait for a lock that a change of the tracing holds */
 };
 
 /* Flags of a row. */
@@ -573,6 +574,10 @@ bool gt_control_exists(const struct gt_control_target *target, const struct gt_c
 /* Finds what a path names: without the leading slash, slashes at the end are allowed. 0 or GT_ENOENT. */
 int gt_control_find(struct gt_control_target *target, const char *path, size_t bytes,
 		    struct gt_control_node *node);
+
+/* Whether gt_control_find() of the path, or listing it, may wait for a lock that a change of the tracing holds until
+ * threads have stopped. False: both take locks for moments only. Takes none itself; any thread. */
+bool gt_control_find_waits(const struct gt_control_target *target, const char *path, size_t bytes);
 
 /* Gives the index'th entry of a directory, in the table's order; GT_ENOENT behind the last. */
 int gt_control_list(const struct gt_control_node *directory, uint32_t index,

@@ -188,7 +188,7 @@ static int table_number(struct gt_control_target *target, uint32_t index, uint64
 	return 0;
 }
 
-static const struct gt_control_numbers tables = { count_tables, table_number };
+static const struct gt_control_numbers tables = { count_tables, table_number, .waits = false };
 
 static const struct gt_control_file files[] = {
 	ROW("function_profile_enabled",

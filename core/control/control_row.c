@@ -210,7 +210,7 @@ static int thread_number(struct gt_control_target *target, uint32_t index, uint6
 	return 0;
 }
 
-const struct gt_control_numbers gt_row_threads = { count_threads, thread_number };
+const struct gt_control_numbers gt_row_threads = { count_threads, thread_number, .waits = true };
 
 static uint32_t count_cpus(struct gt_control_target *target)
 {
@@ -225,7 +225,7 @@ static int cpu_number(struct gt_control_target *target, uint32_t index, uint64_t
 	return 0;
 }
 
-const struct gt_control_numbers gt_row_cpus = { count_cpus, cpu_number };
+const struct gt_control_numbers gt_row_cpus = { count_cpus, cpu_number, .waits = false };
 
 struct gt_control_scope gt_row_scope(const struct gt_control_handle *handle)
 {

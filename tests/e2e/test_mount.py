@@ -572,6 +572,103 @@ def test_a_program_that_uses_its_files_holds_up_nobodys_change(graftrace, compil
     assert process.wait(PATIENCE) == 4, process.stderr.read()
 
 
+LOOKS_UP_ITS_FILES = """\
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void fail(const char *name)
+{
+	fprintf(stderr, "%s: %s\\n", name, strerror(errno));
+	_exit(10);
+}
+
+static void look(const char *name)
+{
+	struct stat state;
+
+	if (stat(name, &state) != 0)
+		fail(name);
+}
+
+static void list(const char *name)
+{
+	DIR *folder = opendir(name);
+
+	if (folder == NULL)
+		fail(name);
+	do
+		errno = 0;
+	while (readdir(folder) != NULL || errno == EINTR);
+	if (errno != 0)
+		fail(name);
+	closedir(folder);
+}
+
+static void *user(void *data)
+{
+	char own[64];
+	int k = (int)(long)data;
+
+	snprintf(own, sizeof(own), "tracing/per_thread/%d/trace_pipe", (int)getpid());
+	for (;;) {
+		if (k == 0 || k == 3)
+			look("tracing/events/enable");
+		if (k == 1 || k == 3)
+			look(own);
+		if (k == 2 || k == 3)
+			look("tracing/instances/x/trace");
+		if (k == 3) {
+			list("tracing/events");
+			list("tracing/per_thread");
+			list("tracing/instances/x");
+		}
+	}
+	return data;
+}
+
+int main(void)
+{
+	pthread_t threads[4];
+	long i;
+
+	while (access("begin", F_OK) != 0)
+		usleep(1000);
+	look("begin");
+	for (i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, user, (void *)i);
+	while (access("end", F_OK) != 0)
+		usleep(1000);
+	_exit(4);
+}
+"""
+
+
+def test_a_program_that_looks_up_its_files_holds_up_nobodys_change(graftrace, compile):
+    directory = graftrace.directory / "tracing"
+    directory.mkdir()
+    process = graftrace.start("mount", directory, "-p", "function_graph", "--",
+                              compile(LOOKS_UP_ITS_FILES, "-O1", "-pthread", "-fno-inline"))
+    try:
+        wait_until((directory / "trace").exists, "the mount")
+        (directory / "instances" / "x").mkdir()
+        (graftrace.directory / "begin").touch()
+        wait_until(lambda: "look()" in (directory / "trace").read_text(), "the first call")
+        for turn in range(50):
+            wanted = ["look", "user", "list"][turn % 3] + "\n"
+            (directory / "set_ftrace_filter").write_text(wanted)
+            assert (directory / "set_ftrace_filter").read_text() == wanted
+        assert (directory / "error_log").read_text() == ""
+    finally:
+        (graftrace.directory / "end").touch()
+    assert process.wait(PATIENCE) == 4, process.stderr.read()
+
+
 # A recording
 
 
