@@ -185,6 +185,46 @@ static void paths_name_files_and_directories(void **state)
 	}
 }
 
+static void events_came(struct gt_control_target *target)
+{
+	(void)target;
+}
+
+static void a_change_may_hold_up_names_of_threads_instances_and_events_only(void **state)
+{
+	static const struct {
+		const char *path;
+		bool waits;
+	} paths[] = {
+		{ "", false },
+		{ "trace", false },
+		{ "nosuch", false },
+		{ "options/sym-addr", false },
+		{ "per_cpu/cpu0/stats", false },
+		{ "per_threads", false },
+		{ "per_thread", true },
+		{ "per_thread/100", true },
+		{ "per_thread/100/stats", true },
+		{ "instances", true },
+		{ "instances/one/trace", true },
+		{ "instances2", false },
+		{ "events", true },
+		{ "events/enable", true },
+		{ "events2", false },
+	};
+	struct gt_control_ops ops = *fake.control.ops;
+	struct gt_control_target target = fake.control;
+
+	(void)state;
+	ops.events_came = events_came;
+	target.ops = &ops;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		assert_int_equal(
+			gt_control_find_waits(&target, paths[i].path, strlen(paths[i].path)),
+			paths[i].waits);
+	assert_false(gt_control_find_waits(&fake.control, "events/enable", 13));
+}
+
 static void directories_list_each_entry_once(void **state)
 {
 	struct gt_control_node node;
@@ -751,6 +791,7 @@ int main(void)
 		TEST(every_file_reads_the_same_in_pieces_of_any_size),
 		TEST(every_row_is_whole),
 		TEST(paths_name_files_and_directories),
+		TEST(a_change_may_hold_up_names_of_threads_instances_and_events_only),
 		TEST(directories_list_each_entry_once),
 		TEST(tracing_on_takes_what_linux_takes),
 		TEST(tracing_enable_acts_when_read_and_when_written),
