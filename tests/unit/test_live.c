@@ -24,17 +24,19 @@ static struct gt_message message;
 static uint32_t depth; /* of the thread's calls that began before its sub-buffer */
 
 /* The linker puts this before the library's (meson.build). */
-static size_t largest_bytes;
-static int reallocs_left = -1; /* the one after so many fails; -1: none */
+static atomic_size_t largest_bytes;
+static atomic_int reallocs_left = -1; /* the one after so many fails; -1: none */
 void *__real_realloc(void *memory, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 
 void *__wrap_realloc(void *memory, size_t bytes)
 {
-	largest_bytes = bytes > largest_bytes ? bytes : largest_bytes;
+	if (bytes > largest_bytes)
+		largest_bytes = bytes;
 	if (bytes > 1 << 30 || reallocs_left == 0)
 		return NULL;
-	reallocs_left -= reallocs_left > 0;
+	if (reallocs_left > 0)
+		reallocs_left--;
 	return __real_realloc(memory, bytes);
 }
 
