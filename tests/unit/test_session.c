@@ -691,15 +691,17 @@ static void letter_in_the_slot_of_an_answered_one_is_read(void **state)
 	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
 	struct gt_session *session = begin(&options);
 	struct gt_message message = { "" };
-	uint64_t start = now_ms();
+	uint64_t start;
 
 	(void)state;
 	poll_for_more(session);
 	assert_int_equal(gt_session_trigger_handler(session, on_hit, session), 0);
 	assert_int_equal(gt_session_trigger_add(session, &work, &message), 0);
 	pthread_mutex_lock(&session->lock);
-	while (session->hits.pending_count == 0 && now_ms() - start < 20000)
+	for (start = now_ms(); session->hits.pending_count == 0 && now_ms() - start < 30000;) {
+		usleep(100);
 		assert_true(gt_mail_read(session) >= 0);
+	}
 	assert_true(session->hits.pending_count > 0);
 	pthread_mutex_unlock(&session->lock);
 	answers = true; /* while the handler runs */
