@@ -124,12 +124,12 @@ void gt_fuse_owners_apply(struct gt_fuse_owners *owners, const char *path, struc
 
 	pthread_mutex_lock(&owners->lock);
 	place = place_of(owners, path, &there);
-	changed = &owners->all[place];
-	if (there && changed->has_mode)
+	changed = there ? &owners->all[place] : NULL;
+	if (changed != NULL && changed->has_mode)
 		state->st_mode = (state->st_mode & S_IFMT) | changed->mode;
-	if (there && changed->has_uid)
+	if (changed != NULL && changed->has_uid)
 		state->st_uid = changed->uid;
-	if (there && changed->has_gid)
+	if (changed != NULL && changed->has_gid)
 		state->st_gid = changed->gid;
 	pthread_mutex_unlock(&owners->lock);
 }
