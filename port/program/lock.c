@@ -20,6 +20,9 @@
 #define FUTEX_LOCK_PI	(6 | 128)
 #define FUTEX_UNLOCK_PI (7 | 128)
 
+/* The kernel's bit in the word: it has given the lock from a thread that has ended to the next. */
+#define OWNER_DIED 0x40000000u
+
 /* Of sched_getscheduler(2). */
 #define SCHED_FIFO	    1
 #define SCHED_RR	    2
@@ -87,6 +90,19 @@ static void wait_plainly(struct gt_lock *lock, uint32_t wait_ms)
 		gt_syscall4(SYS_FUTEX, (long)&lock->wakes, FUTEX_WAIT, (long)seen, (long)&timeout);
 }
 
+/*
+ * Whether the lock is the caller's, which the kernel has just given it. No thread ends with a lock: if that is what the
+ * kernel says, the lock was released without it, and it has written the caller's number over that of the thread that
+ * may have taken the lock since. Then that one's release clears the word.
+ */
+static bool is_own(struct gt_lock *lock)
+{
+	if (!(__atomic_load_n(&lock->word, __ATOMIC_SEQ_CST) & OWNER_DIED))
+		return true;
+	wait_plainly(lock, WAIT_MOST_MS);
+	return __atomic_load_n(&lock->word, __ATOMIC_SEQ_CST) & OWNER_DIED;
+}
+
 static uint32_t next_wait(uint32_t wait_ms)
 {
 	return wait_ms < WAIT_MOST_MS ? 2 * wait_ms : wait_ms;
@@ -105,12 +121,12 @@ static void wait_and_lock(struct gt_lock *lock, uint32_t number)
 	const bool lends = lends_priority();
 
 	for (uint32_t wait_ms = WAIT_MS; !try_lock(lock, number); wait_ms = next_wait(wait_ms)) {
-		const long result = lends ? lock_lending(&lock->word, wait_ms) : -1;
+		const long result = lends && !is_plain() ? lock_lending(&lock->word, wait_ms) : -1;
 
-		if (result == 0)
+		if (result == 0 && is_own(lock))
 			break;
 		/* EAGAIN, EINTR, ETIMEDOUT; else the owner is not what the kernel wants */
-		if (result != -11 && result != -4 && result != -110)
+		if (result != 0 && result != -11 && result != -4 && result != -110)
 			wait_plainly(lock, wait_ms);
 	}
 	/* Others may sleep yet: only one of them was woken. */

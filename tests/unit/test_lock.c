@@ -204,6 +204,75 @@ static void an_owner_that_the_kernel_does_not_know_frees_it_all_the_same(void **
 	check_unknown_owner(waits_in_real_time);
 }
 
+static uint32_t stage, inside; /* atomic: threads that hold the lock */
+
+static void wait_for_stage(uint32_t wanted)
+{
+	while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) < wanted)
+		usleep(1000);
+}
+
+/* Ends with the lock taken in its name, which its vfork child has released: the word is clear. */
+static void *owns_and_ends(void *unused)
+{
+	gt_lock(&lock);
+	__atomic_store_n(&stage, 1, __ATOMIC_RELEASE);
+	wait_for_stage(2);
+	__atomic_store_n(&lock.word, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&stage, 3, __ATOMIC_RELEASE);
+	wait_for_stage(4);
+	return unused;
+}
+
+static void *holds_it_next(void *unused)
+{
+	wait_for_stage(3);
+	gt_lock(&lock);
+	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&stage, 4, __ATOMIC_RELEASE);
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(__atomic_load_n(&inside, __ATOMIC_SEQ_CST), 1);
+		usleep(1000);
+	}
+	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+	gt_unlock(&lock);
+	return unused;
+}
+
+static void *waits_and_counts(void *unused)
+{
+	become_real_time();
+	__atomic_store_n(&waiter, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	gt_lock(&lock);
+	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+	usleep(1000);
+	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+	gt_unlock(&lock);
+	return unused;
+}
+
+static void who_ends_without_the_kernels_knowing_gives_nobody_the_lock(void **state)
+{
+	void *(*const bodies[])(void *) = { owns_and_ends, holds_it_next, waits_and_counts };
+	pthread_t threads[3];
+
+	(void)state;
+	gt_agent_state.flags = 0;
+	stage = inside = 0;
+	waiter = 0;
+	assert_int_equal(pthread_create(&threads[0], NULL, bodies[0], NULL), 0);
+	wait_for_stage(1);
+	for (int i = 1; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, bodies[i], NULL), 0);
+	/* Each of the waiter's calls is a longer one: in the fourth the kernel finds the owner ended. */
+	for (int i = 0; i < 200 || sleeps_in(__atomic_load_n(&waiter, __ATOMIC_ACQUIRE)) == -1; i++)
+		usleep(1000);
+	__atomic_store_n(&stage, 2, __ATOMIC_RELEASE);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(lock.word, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +282,7 @@ int main(void)
 		cmocka_unit_test(one_thread_at_a_time_holds_it),
 		cmocka_unit_test(a_sandbox_may_begin_while_others_wait),
 		cmocka_unit_test(an_owner_that_the_kernel_does_not_know_frees_it_all_the_same),
+		cmocka_unit_test(who_ends_without_the_kernels_knowing_gives_nobody_the_lock),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
