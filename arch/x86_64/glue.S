@@ -308,16 +308,6 @@ gt_arch_clear_words:
 	xor %eax, %eax
 	rep stosq
 	ret
-
-	.globl gt_arch_replace
-	.hidden gt_arch_replace
-	.p2align 4
-gt_arch_replace:				/* rdi: the word, rsi: *expected, rdx: its new value */
-	mov (%rsi), %rax
-	cmpxchg %rdx, (%rdi)			/* no other processor writes it: no lock prefix */
-	mov %rax, (%rsi)
-	sete %al
-	ret
 	NO_RULES
 
 	.section .note.GNU-stack, "", @progbits

@@ -37,13 +37,6 @@ bool gt_arch_interrupts_were_on(uint64_t saved);
 void gt_arch_clear_words(uint64_t *words, uint64_t count);
 
 /*
- * *word = value by one instruction, if *word is *expected. False: something that has interrupted this, on the same
- * processor, has written it since; *expected is what it holds then. No other processor writes it meanwhile. Nothing is
- * ordered for others. x86: cmpxchg without lock, which takes 1 ns for 6.
- */
-bool gt_arch_replace(uint64_t *word, uint64_t *expected, uint64_t value);
-
-/*
  * The rest is for kernels.
  */
 

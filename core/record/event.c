@@ -326,7 +326,8 @@ bool gt_event_try_record(struct gt_thread *thread, const struct gt_event *event)
 		const uint64_t inside = __atomic_load_n(&thread->inside, RELAXED);
 		if (!(place & inside) || !((place + bytes - 8) & inside))
 			return false;
-	} while (!gt_arch_replace(cursor, &place, place + bytes)); /* A */
+	} while (!__atomic_compare_exchange_n(cursor, &place, place + bytes, false, RELAXED,
+					      RELAXED)); /* A */
 	store_noted(thread, place, event);
 	return true;
 }

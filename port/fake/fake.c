@@ -130,12 +130,6 @@ void gt_arch_clear_words(uint64_t *words, uint64_t count)
 	memset(words, 0, count * 8);
 }
 
-bool gt_arch_replace(uint64_t *word, uint64_t *expected, uint64_t value)
-{
-	return __atomic_compare_exchange_n(word, expected, value, false, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED);
-}
-
 bool gt_arch_is_stub_head(uint64_t address)
 {
 	(void)address;
