@@ -8,23 +8,23 @@
 
 #include <stdint.h>
 
-#define SYS_MMAP	     9
-#define SYS_MPROTECT	     10
-#define SYS_MUNMAP	     11
-#define SYS_RT_SIGPROCMASK   14
-#define SYS_MADVISE	     28
-#define SYS_GETPID	     39
-#define SYS_SIGALTSTACK	     131
+#define SYS_MMAP	       9
+#define SYS_MPROTECT	       10
+#define SYS_MUNMAP	       11
+#define SYS_RT_SIGPROCMASK     14
+#define SYS_MADVISE	       28
+#define SYS_GETPID	       39
+#define SYS_SIGALTSTACK	       131
 #define SYS_SCHED_GETSCHEDULER 145
-#define SYS_MLOCKALL	     151
-#define SYS_ARCH_PRCTL	     158
-#define SYS_GETTID	     186
-#define SYS_FUTEX	     202
-#define SYS_TGKILL	     234
-#define SYS_PRCTL	     157
-#define SYS_PROCESS_VM_READV 310
-#define SYS_GETCPU	     309
-#define SYS_CLOCK_GETTIME    228
+#define SYS_MLOCKALL	       151
+#define SYS_ARCH_PRCTL	       158
+#define SYS_GETTID	       186
+#define SYS_FUTEX	       202
+#define SYS_TGKILL	       234
+#define SYS_PRCTL	       157
+#define SYS_PROCESS_VM_READV   310
+#define SYS_GETCPU	       309
+#define SYS_CLOCK_GETTIME      228
 
 static inline long gt_syscall6(long number, long a, long b, long c, long d, long e, long f)
 {
