@@ -22,6 +22,21 @@ struct gt_event {
 	uint64_t values[GT_EVENT_VALUES];
 };
 
+/* A text, or bytes, that have been copied behind the fields, to &values[count]: field `field` tells where, and zeroes follow up
+ * to the end of its last word. False: there are none, and nothing has been done. */
+static inline bool gt_event_put_behind(struct gt_event *event, uint32_t field, uint32_t bytes)
+{
+	char *const out = (char *)&event->values[event->count];
+
+	if (bytes == 0)
+		return false;
+	for (uint32_t i = bytes; i % 8 != 0; i++)
+		out[i] = 0;
+	event->values[field] = event->count * 8 | (uint64_t)bytes << 16;
+	event->count += (bytes + 7) / 8;
+	return true;
+}
+
 /* The registers of the function that a probe interrupts, as gt_glue_event lays them out. */
 struct gt_event_frame {
 	uint64_t flags;

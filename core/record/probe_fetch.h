@@ -101,7 +101,8 @@ static bool argument_value(const struct gt_event_frame *frame, const struct graf
 	return true;
 }
 
-/* The same of `room` readable bytes, eight at once: some program may write there meanwhile, so each is read once. */
+/* As copy_string(), of `room` readable bytes, eight at once: what is behind the NUL may come with it. Some program may write
+ * there meanwhile, so each is read once. */
 static uint32_t copy_readable(uint64_t address, char *out, uint32_t room)
 {
 	const uint64_t ones = 0x0101010101010101u, highs = ones << 7;
@@ -111,9 +112,7 @@ static uint32_t copy_readable(uint64_t address, char *out, uint32_t room)
 		const uint64_t word = ((const volatile struct unaligned *)(address + done))->word;
 		const uint64_t zeros = (word - ones) & ~word & highs; /* the lowest is right */
 
-		/* what is behind the NUL is not the string's */
-		((struct unaligned *)(out + done))->word =
-			zeros != 0 ? word & (((zeros & -zeros) >> 7) - 1) : word;
+		((struct unaligned *)(out + done))->word = word;
 		if (zeros != 0)
 			return done + (uint32_t)__builtin_ctzll(zeros) / 8 + 1;
 	}
@@ -155,19 +154,6 @@ static char *room_behind(struct gt_event *event, uint32_t *room)
 {
 	*room = (GT_EVENT_VALUES - event->count) * 8;
 	return (char *)&event->values[event->count];
-}
-
-static bool put_behind(struct gt_event *event, uint32_t field, uint32_t bytes)
-{
-	char *const out = (char *)&event->values[event->count];
-
-	if (bytes == 0)
-		return false;
-	for (uint32_t i = bytes; i % 8 != 0; i++) /* the rest of the last word */
-		out[i] = 0;
-	event->values[field] = event->count * 8 | (uint64_t)bytes << 16;
-	event->count += (bytes + 7) / 8;
-	return true;
 }
 
 /* Copies whole elements, as many as there is room for. */
@@ -223,7 +209,7 @@ static bool take(struct gt_event *event, uint32_t field,
 		bytes = copy_name(out, room);
 	else
 		bytes = copy_string(address, out, room < STRING_MAX ? room : STRING_MAX, sp);
-	return put_behind(event, field, bytes);
+	return gt_event_put_behind(event, field, bytes);
 }
 
 static __attribute__((noinline)) void gather(const struct gt_event_frame *frame,

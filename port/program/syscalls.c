@@ -114,15 +114,9 @@ static uint64_t bytes_of(const struct gt_event_frame *frame, uint32_t rule)
  * unreadable. */
 static void put_behind(struct gt_event *event, uint32_t index, uint32_t bytes)
 {
-	if (bytes == 0) {
-		event->values[index] = 0;
+	event->values[index] = 0;
+	if (!gt_event_put_behind(event, index, bytes))
 		event->faults |= 1u << index;
-		return;
-	}
-	for (uint32_t i = bytes; i % 8 != 0; i++) /* the rest of the last word */
-		((char *)&event->values[event->count])[i] = 0;
-	event->values[index] = event->count * 8 | (uint64_t)bytes << 16;
-	event->count += (bytes + 7) / 8;
 }
 
 /* The bytes that argument `argument` (from 1) leads to, told of by field `index`. */
@@ -145,8 +139,6 @@ static void put_texts(struct gt_event *event, const struct gt_event_frame *frame
 	uint32_t data = first + texts;
 
 	event->count = data + (call->data != 0);
-	for (uint32_t i = event->count; i < GT_EVENT_VALUES; i++)
-		event->values[i] = 0;
 	if (call->data != 0)
 		put_data(event, frame, data, call->data, bytes_of(frame, call->data_bytes));
 	for (uint32_t i = 0; i < texts; i++) {
