@@ -74,6 +74,17 @@ static void open_folder(struct gt_fuse_job *job, mode_t mode)
 		fuse_reply_err(job->request, ENOTDIR);
 }
 
+/* What takes no more than the mode of the name. */
+static void answer_of_mode(struct gt_fuse *fuse, struct gt_fuse_job *job, mode_t mode)
+{
+	if (job->work == GT_FUSE_LOOK_UP)
+		look_up(fuse, job, mode);
+	else if (job->work == GT_FUSE_ATTRIBUTES)
+		reply_attributes(fuse, job, mode);
+	else
+		open_folder(job, mode);
+}
+
 static void list(struct gt_fuse *fuse, struct gt_fuse_job *job, const struct gt_control_node *node)
 {
 	struct gt_control_walk walk = { 0, 0 };
@@ -120,16 +131,12 @@ void gt_fuse_answer_name(struct gt_fuse *fuse, struct gt_fuse_job *job)
 		return;
 	}
 	mode = gt_fuse_mode(fuse, &node);
-	if (job->work == GT_FUSE_LOOK_UP)
-		look_up(fuse, job, mode);
-	else if (job->work == GT_FUSE_ATTRIBUTES)
-		reply_attributes(fuse, job, mode);
-	else if (job->work == GT_FUSE_SET_ATTRIBUTES)
+	if (job->work == GT_FUSE_SET_ATTRIBUTES)
 		set_attributes(fuse, job, mode);
-	else if (job->work == GT_FUSE_OPEN_FOLDER)
-		open_folder(job, mode);
-	else
+	else if (job->work == GT_FUSE_LIST)
 		list(fuse, job, &node);
+	else
+		answer_of_mode(fuse, job, mode);
 }
 
 bool gt_fuse_is_known(struct gt_fuse *fuse, const struct gt_fuse_job *job)
@@ -141,12 +148,5 @@ bool gt_fuse_is_known(struct gt_fuse *fuse, const struct gt_fuse_job *job)
 
 void gt_fuse_answer_known(struct gt_fuse *fuse, struct gt_fuse_job *job)
 {
-	mode_t mode = gt_fuse_nodes_mode(&fuse->nodes, job->data);
-
-	if (job->work == GT_FUSE_LOOK_UP)
-		look_up(fuse, job, mode);
-	else if (job->work == GT_FUSE_ATTRIBUTES)
-		reply_attributes(fuse, job, mode);
-	else
-		open_folder(job, mode);
+	answer_of_mode(fuse, job, gt_fuse_nodes_mode(&fuse->nodes, job->data));
 }

@@ -2,6 +2,7 @@
 """The control files as a directory: what cat, echo, open, read, write and poll do there is what they
 do in /sys/kernel/tracing, and the mount comes and goes with its program."""
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -555,21 +556,31 @@ int main(void)
 """
 
 
-def test_a_program_that_uses_its_files_holds_up_nobodys_change(graftrace, compile):
+@contextlib.contextmanager
+def on_its_own_mount(graftrace, program):
+    """The mount of a program that uses it until there is a file `end`, and ends with 4."""
     directory = graftrace.directory / "tracing"
     directory.mkdir()
-    process = graftrace.start("mount", directory, "-p", "function_graph", "--",
-                              compile(USES_ITS_FILES, "-O1", "-pthread"))
+    process = graftrace.start("mount", directory, "-p", "function_graph", "--", program)
     try:
         wait_until((directory / "trace").exists, "the mount")
-        for turn in range(20):
-            wanted = ["use", "user", "pipe_reader"][turn % 3] + "\n"
-            (directory / "set_ftrace_filter").write_text(wanted)
-            assert (directory / "set_ftrace_filter").read_text() == wanted
-        assert (directory / "error_log").read_text() == ""
+        yield directory
     finally:
         (graftrace.directory / "end").touch()
     assert process.wait(PATIENCE) == 4, process.stderr.read()
+
+
+def change_filter(directory, times, names):
+    for turn in range(times):
+        wanted = names[turn % len(names)] + "\n"
+        (directory / "set_ftrace_filter").write_text(wanted)
+        assert (directory / "set_ftrace_filter").read_text() == wanted
+    assert (directory / "error_log").read_text() == ""
+
+
+def test_a_program_that_uses_its_files_holds_up_nobodys_change(graftrace, compile):
+    with on_its_own_mount(graftrace, compile(USES_ITS_FILES, "-O1", "-pthread")) as directory:
+        change_filter(directory, 20, ["use", "user", "pipe_reader"])
 
 
 LOOKS_UP_ITS_FILES = """\
@@ -663,23 +674,12 @@ int main(void)
 
 
 def test_a_program_that_looks_up_its_files_holds_up_nobodys_change(graftrace, compile):
-    directory = graftrace.directory / "tracing"
-    directory.mkdir()
-    process = graftrace.start("mount", directory, "-p", "function_graph", "--",
-                              compile(LOOKS_UP_ITS_FILES, "-O1", "-pthread", "-fno-inline"))
-    try:
-        wait_until((directory / "trace").exists, "the mount")
+    program = compile(LOOKS_UP_ITS_FILES, "-O1", "-pthread", "-fno-inline")
+    with on_its_own_mount(graftrace, program) as directory:
         (directory / "instances" / "x").mkdir()
         (graftrace.directory / "begin").touch()
         wait_until(lambda: "ready()" in (directory / "trace").read_text(), "the first look-ups")
-        for turn in range(50):
-            wanted = ["look", "use", "list"][turn % 3] + "\n"
-            (directory / "set_ftrace_filter").write_text(wanted)
-            assert (directory / "set_ftrace_filter").read_text() == wanted
-        assert (directory / "error_log").read_text() == ""
-    finally:
-        (graftrace.directory / "end").touch()
-    assert process.wait(PATIENCE) == 4, process.stderr.read()
+        change_filter(directory, 50, ["look", "use", "list"])
 
 
 # A recording
