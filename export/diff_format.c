@@ -89,7 +89,7 @@ static void put_name(struct gt_out *out, const char *name, bool brief, uint32_t 
 		name = text;
 	}
 	for (; *name; name++)
-		gt_out_char(out, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+		gt_out_char(out, gt_clean_char(*name));
 }
 
 static void put_row(struct gt_out *out, const struct gt_diff *diff, const struct gt_diff_row *row,

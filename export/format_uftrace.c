@@ -193,17 +193,12 @@ static int write_file(struct gt_export *export, const char *name,
 	return error == GT_EIO ? fail(export, "a temporary file", EIO) : error;
 }
 
-static bool is_control(char character)
-{
-	return (unsigned char)character < ' ' || character == 0x7f;
-}
-
 /* A line of `info`: uftrace stops at one that it does not know. */
 static void put_line(struct gt_out *out, const char *name, const char *text)
 {
 	gt_out_printf(out, "%s:", name);
 	for (size_t i = 0; text[i] != '\0' && i < 2000; i++)
-		gt_out_char(out, is_control(text[i]) ? '?' : text[i]);
+		gt_out_char(out, gt_clean_char(text[i]));
 	gt_out_char(out, '\n');
 }
 
@@ -297,7 +292,7 @@ static void put_comm(struct gt_out *out, const struct task *task)
 	};
 
 	for (unsigned i = 0; i + 1 < COMM_BYTES && task->name[i] != '\0'; i++)
-		event.comm[i] = is_control(task->name[i]) ? '?' : task->name[i];
+		event.comm[i] = gt_clean_char(task->name[i]);
 	gt_out_bytes(out, &event, sizeof(event));
 }
 

@@ -126,7 +126,7 @@ static void put_name(struct gt_out *out, const char *name, bool brief, uint32_t 
 		name = text;
 	}
 	for (; *name; name++)
-		gt_out_char(out, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+		gt_out_char(out, gt_clean_char(*name));
 }
 
 static bool is_shown(const struct graph *graph, uint32_t at)

@@ -61,6 +61,12 @@ static inline void gt_out_char(struct gt_out *out, char byte)
 	gt_out_bytes(out, &byte, 1);
 }
 
+/* A character of a name that somebody else has chosen, for a terminal: '?' for one that could control it. */
+static inline char gt_clean_char(char character)
+{
+	return (unsigned char)character < ' ' || character == 0x7f ? '?' : character;
+}
+
 /* The functions below write; they report no error, which gt_out_flush() and `error` do. */
 
 /* A decimal number. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/trace/message.h"
+#include "export/out.h"
 #include "export/report_parts.h"
 #include "export/short_names.h"
 
@@ -62,7 +63,7 @@ static void add_char(struct text *text, char c)
 static void add_clean(struct text *text, const char *name)
 {
 	for (; *name; name++)
-		add_char(text, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+		add_char(text, gt_clean_char(*name));
 }
 
 static void add_csv(struct text *text, const char *name)

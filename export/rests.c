@@ -13,6 +13,7 @@
 #include "core/trace/hash.h"
 #include "core/trace/merge.h"
 #include "core/trace/rest.h"
+#include "export/out.h"
 #include "port/host/memory.h"
 
 #define NAME_MAX 64
@@ -132,7 +133,7 @@ static void print_csv(FILE *out, const struct rests *rests)
 static void put_name(FILE *out, const char *name)
 {
 	for (; *name; name++)
-		fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
+		fputc(gt_clean_char(*name), out);
 }
 
 static void print(FILE *out, const struct rests *rests)
