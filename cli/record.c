@@ -696,16 +696,17 @@ static int name_process(struct recording *recording)
 static void report_attached(const struct recording *recording)
 {
 	const struct gt_record_options *options = &recording->options;
+	const unsigned asked_for = (unsigned)options->pid_count;
 	struct gt_session_totals totals;
 	char children[64] = "";
 
 	gt_session_totals(recording->session, &totals);
 	if (!options->children && options->pid_count == 1)
 		gt_record_report_children(options->pids[0], children, sizeof(children));
-	else if (options->children && totals.processes > options->pid_count)
+	else if (options->children && totals.processes > asked_for)
 		snprintf(children, sizeof(children), " and %u child%s",
-			 totals.processes - (unsigned)options->pid_count,
-			 totals.processes - (unsigned)options->pid_count == 1 ? "" : "ren");
+			 totals.processes - asked_for,
+			 totals.processes - asked_for == 1 ? "" : "ren");
 	fprintf(stderr,
 		"graftrace: recording process %d%s%s (its threads were stopped for %.1f ms), %s\n",
 		(int)options->pids[0], options->pid_count > 1 ? " and others" : "", children,

@@ -308,9 +308,8 @@ void gt_record_report_events(struct gt_session *session, const struct gt_record_
 			continue;
 		if (is_counter(word.text)) {
 			fprintf(stderr,
-				"graftrace record: -e '%s': counters are not recorded: perf stat "
-				"-e %s "
-				"counts\n",
+				"graftrace record: -e '%s': counters are not recorded: "
+				"perf stat -e %s counts\n",
 				word.text, word.text);
 			continue;
 		}

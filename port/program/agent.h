@@ -79,8 +79,8 @@ void gt_locked_give_free(void *memory, uint64_t bytes);
 
 /* lock.c: with signals masked. A lock of zeroes is free. */
 struct gt_lock {
-	uint32_t
-		word; /* its owner's thread number; the kernel's bit beside it: somebody lends a priority; 0: free */
+	/* Its owner's thread number; beside it the kernel's bit: somebody lends a priority. 0: free. */
+	uint32_t word;
 	uint32_t sleepers; /* 1: others may sleep on `wakes` */
 	uint32_t wakes;	   /* changes whenever one of them is to look again */
 };

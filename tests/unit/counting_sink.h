@@ -75,26 +75,25 @@ static const struct gt_sink sink = {
 	.sub_buffer = on_sub_buffer,
 };
 
-static uint64_t entries_of(const char *name)
+static uint64_t sum_of(const char *name, const uint64_t *numbers)
 {
 	uint64_t sum = 0;
 	int i;
 
 	for (i = 0; i < NUMBERS; i++)
 		if (strcmp(got.names[i], name) == 0)
-			sum += got.entries[i];
+			sum += numbers[i];
 	return sum;
+}
+
+static uint64_t entries_of(const char *name)
+{
+	return sum_of(name, got.entries);
 }
 
 static uint64_t returns_of(const char *name)
 {
-	uint64_t sum = 0;
-	int i;
-
-	for (i = 0; i < NUMBERS; i++)
-		if (strcmp(got.names[i], name) == 0)
-			sum += got.returns[i];
-	return sum;
+	return sum_of(name, got.returns);
 }
 
 #endif
