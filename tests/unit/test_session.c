@@ -696,11 +696,13 @@ static void letter_in_the_slot_of_an_answered_one_is_read(void **state)
 {
 	const struct gt_trigger work = { .glob = "work", .action = GT_TRIGGER_SNAPSHOT };
 	struct gt_session_options options = options_for(ARGV(TARGET, "busy", "1"));
-	struct gt_session *session = begin(&options);
+	struct gt_session *session;
 	struct gt_message message = { "" };
 	uint64_t start;
 
 	(void)state;
+	options.wait_ms = 1; /* while nobody takes what is recorded */
+	session = begin(&options);
 	poll_for_more(session);
 	assert_int_equal(gt_session_trigger_handler(session, on_hit, session), 0);
 	assert_int_equal(gt_session_trigger_add(session, &work, &message), 0);
