@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <time.h>
 
 /* The kernel's rt_sigframe is a return address (the restorer of the C library), then a ucontext,
  * whose saved rsp and rip stand here: */
@@ -25,15 +24,15 @@
 #define STACKS_MOST	8
 #define CHANGE_LIMIT_MS 5000
 /* Between two stops, at least; and as long as the one before it was. */
-#define PAUSE_NS 20000000ull
+#define PAUSE_MS 20
 
 int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads, int limit_ms,
 		  struct gt_message *message)
 {
-	uint64_t start = gt_monotonic_ns(), begun, pause_ns;
+	const uint64_t start = gt_monotonic_ms();
+	uint64_t begun, took;
 
-	for (begun = start;; begun = gt_monotonic_ns()) {
-		struct timespec pause;
+	for (begun = start;; begun = gt_monotonic_ms()) {
 		pid_t late = 0;
 		int error = gt_threads_stop(process, threads, message);
 		bool too_long;
@@ -48,7 +47,7 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 			return 0;
 		if (!error)
 			gt_threads_resume(process, threads);
-		too_long = gt_monotonic_ns() - start > (uint64_t)limit_ms * 1000000;
+		too_long = gt_monotonic_ms() - start > (uint64_t)limit_ms;
 		if (error && too_long)
 			return GT_EPERM;
 		if (too_long)
@@ -58,13 +57,10 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 				"be stopped (it waits for a vfork child, a disk or a file "
 				"server): try again later",
 				(int)late, (int)process->pid);
-		/* Where others want the processors, too, the threads have to get their turn. */
-		pause_ns = gt_monotonic_ns() - begun;
-		if (pause_ns < PAUSE_NS)
-			pause_ns = PAUSE_NS;
-		pause = (struct timespec){ (time_t)(pause_ns / 1000000000),
-					   (long)(pause_ns % 1000000000) };
-		nanosleep(&pause, NULL);
+		/* Where others want the processors, too, the threads have to get their turn. Not so that each vfork
+		 * child among them waits for us, until the next stop finds its parent waiting for it. */
+		took = gt_monotonic_ms() - begun;
+		gt_threads_pause(process, took < PAUSE_MS ? PAUSE_MS : (uint32_t)took);
 	}
 }
 

@@ -24,7 +24,8 @@ struct gt_process;
 /*
  * What may have to be done before a thread of a process comes to its stop: the thread sleeps in the
  * kernel until another process has gone on (in vfork: until its child has), and that one waits for
- * this host. Called while such a thread is waited for; all threads that had stopped have been let go.
+ * this host. Called while such a thread is waited for, and between two tries; all threads that had stopped have been
+ * let go.
  */
 struct gt_process_helper {
 	/* Whether there is something to do. Called often, by the thread that waits. */

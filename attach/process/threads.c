@@ -200,7 +200,27 @@ static void keep_call(pid_t tid)
 	case SYS_mkdir:
 	case SYS_mkdirat:
 	case SYS_rmdir:
+	case SYS_unlink:
 	case SYS_unlinkat:
+	case SYS_stat:
+	case SYS_lstat:
+	case SYS_newfstatat:
+	case SYS_statx:
+	case SYS_access:
+	case SYS_faccessat:
+	case SYS_faccessat2:
+	case SYS_readlink:
+	case SYS_readlinkat:
+	case SYS_chdir:
+	case SYS_getdents:
+	case SYS_getdents64:
+	case SYS_truncate:
+	case SYS_chmod:
+	case SYS_fchmodat:
+	case SYS_chown:
+	case SYS_lchown:
+	case SYS_fchownat:
+	case SYS_utimensat:
 		break;
 	case SYS_io_uring_enter:
 		if (registers.rsi == 0)
@@ -463,6 +483,16 @@ static int wait_for_late(const struct gt_process *process, pid_t tid, uint64_t u
 	}
 	end_help(&help);
 	return comes ? 0 : GT_EBUSY;
+}
+
+void gt_threads_pause(const struct gt_process *process, uint32_t ms)
+{
+	struct help help = { .process = process };
+	const uint64_t until = gt_monotonic_ms() + ms;
+
+	while (look_for_help(&help, until))
+		nap_us(200);
+	end_help(&help);
 }
 
 int gt_thread_stop_any(const struct gt_process *process, pid_t *tid, int limit_ms,

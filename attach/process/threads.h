@@ -107,5 +107,8 @@ int gt_threads_stop(struct gt_process *process, struct gt_stopped_threads *threa
 /* Lets all go; waits for the late ones, with process->helper at work (a bounded time; then they stay
  * seized: gt_thread_stop). */
 void gt_threads_resume(struct gt_process *process, struct gt_stopped_threads *threads);
+/* Waits between two stops, with process->helper at work: who waits for this host meanwhile goes on. Returns after ms
+ * milliseconds, or when what the helper has begun until then is done. Any thread. */
+void gt_threads_pause(const struct gt_process *process, uint32_t ms);
 
 #endif

@@ -145,8 +145,10 @@ static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms
 		uint32_t old = __atomic_load_n(&letter->state, __ATOMIC_RELAXED);
 		if (old == GRAFTRACE_MAIL_CLAIMED || old == GRAFTRACE_MAIL_POSTED ||
 		    !__atomic_compare_exchange_n(&letter->state, &old, GRAFTRACE_MAIL_CLAIMED,
-						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
 			continue;
+		}
 		fill(letter, kind, argument, wait_ms);
 		__atomic_store_n(&letter->state,
 				 wait_ms > 0 ? GRAFTRACE_MAIL_POSTED : GRAFTRACE_MAIL_ABANDONED,

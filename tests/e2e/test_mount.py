@@ -615,7 +615,7 @@ static void list(const char *name)
 		fail(name);
 	do
 		errno = 0;
-	while (readdir(folder) != NULL || errno == EINTR);
+	while (readdir(folder) != NULL);
 	if (errno != 0)
 		fail(name);
 	closedir(folder);
@@ -662,7 +662,7 @@ int main(void)
 	look("begin"); /* from here on per_thread has this thread */
 	while (access("tracing/instances/x", F_OK) != 0)
 		usleep(1000);
-	use(3); /* a first look-up may end with EINTR while a change is made */
+	use(3);
 	ready();
 	for (i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, user, (void *)i);
@@ -680,6 +680,41 @@ def test_a_program_that_looks_up_its_files_holds_up_nobodys_change(graftrace, co
         (graftrace.directory / "begin").touch()
         wait_until(lambda: "ready()" in (directory / "trace").read_text(), "the first look-ups")
         change_filter(directory, 50, ["look", "use", "list"])
+
+
+# Each child waits for graftrace before it executes the program; its parent, meanwhile, cannot be stopped.
+EXECUTES_CHILDREN = """\
+#define _GNU_SOURCE
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int work(volatile int value)
+{
+	return value + 1;
+}
+
+int main(int argc, char **argv)
+{
+	int ended;
+
+	if (argc > 1)
+		return work(2);
+	while (access("end", F_OK) != 0) {
+		if (vfork() == 0) {
+			execl("/proc/self/exe", argv[0], "child", NULL);
+			_exit(1);
+		}
+		if (wait(&ended) < 0 || WEXITSTATUS(ended) != 3)
+			return 1;
+	}
+	return 4;
+}
+"""
+
+
+def test_a_program_that_executes_children_all_the_time_holds_up_nobodys_change(graftrace, compile):
+    with on_its_own_mount(graftrace, compile(EXECUTES_CHILDREN, "-O1", "-fno-inline", "-static")) as directory:
+        change_filter(directory, 100, ["work", "main"])
 
 
 # A recording
