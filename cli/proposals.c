@@ -75,13 +75,21 @@ static const struct {
 	{ "record", 0, "call-graph",
 	  "the callers of each call are recorded: 'graftrace graph' prints the tree" },
 	{ "record", 0, "depth", "the outermost levels of calls are -D N" },
+	{ "record", 0, "max-depth", "the outermost levels of calls are -D N" },
+	{ "record", 0, "time",
+	  "calls that took longer than a time are --threshold TIME; how long to record is --for "
+	  "TIME" },
 	{ "record", 0, "duration", "how long is --for TIME" },
 	{ "record", 0, "timeout", "how long is --for TIME" },
 	{ "report", 0, "stdio", "text is what it prints; --no-pager writes it at once" },
 	{ "report", 0, "no-children", "Self is a function's own time, Total with what it calls" },
 	{ "report", 0, "children", "Self is a function's own time, Total with what it calls" },
+	{ "report", 'n', NULL, "Calls is how often each function was called" },
 	{ "report", 'F', NULL, "only what is called below a function is -g GLOB" },
 	{ "show", 'F', NULL, "only what is called below a function is -g GLOB" },
+	{ "list", 'e', NULL, "events are what it lists: 'graftrace list PROGRAM'" },
+	{ "list", 'F', NULL, "the fields stand beside each event: 'graftrace list PROGRAM'" },
+	{ "list", 'f', NULL, "functions are listed by 'graftrace functions'" },
 	{ "graph", 'F', NULL, "only what is called below a function: graftrace graph FUNC" },
 };
 

@@ -665,13 +665,17 @@ static int start_session(struct recording *recording)
 	return gt_run_not_started(error);
 }
 
-/* Reports an option that has taken the name of the program as its value. */
+/* Reports an option that has taken the name of the program as its value, or a program that was meant as its value. */
 static void report_taken(const struct gt_record_options *options)
 {
 	const char *taken = gt_record_options_taken(options);
 
 	if (taken != NULL)
 		gt_complain(NAME, "'%s' is taken for a function: -g, -A and -R take one", taken);
+	/* argv[-1]: the word before the program, of the command line's */
+	else if (strcmp(options->argv[-1], "--args") == 0 ||
+		 strcmp(options->argv[-1], "--retval") == 0)
+		gt_complain(NAME, "%s takes no function, -A and -R do", options->argv[-1]);
 }
 
 /* Finds the name of the first process's program, and its command line. */

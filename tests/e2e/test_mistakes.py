@@ -37,6 +37,13 @@ WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_fre
     (["record", "-d", "here", "ls"], "the recording is a file: -o FILE"),
     (["record", "--call-graph=dwarf", "ls"], "'graftrace graph' prints the tree"),
     (["record", "--depth", "3", "ls"], "the outermost levels of calls are -D N"),
+    (["record", "--max-depth", "3", "ls"], "the outermost levels of calls are -D N"),
+    (["record", "--time", "1ms", "ls"], "are --threshold TIME"),
+    (["strace", "ls"], "here it is 'graftrace record -e syscalls PROGRAM'"),
+    (["ltrace", "ls"], "here it is 'graftrace record --libcall PROGRAM'"),
+    (["list", "-e"], "events are what it lists"),
+    (["list", "-f"], "functions are listed by 'graftrace functions'"),
+    (["report", "-n"], "Calls is how often each function was called"),
     (["record", "-P", "1", "sleep", "5"], "how long to record is --for TIME"),
     (["record", "--for", "10parsecs", "ls"], "'10parsecs' is not a duration: use a number and ns, us, ms or s"),
     (["report", "--stdio"], "text is what it prints"),
@@ -53,6 +60,11 @@ def test_a_wrong_word_is_answered_with_the_right_one(graftrace, words, said):
 def test_a_program_that_an_option_has_taken_is_told(graftrace):
     done = graftrace("record", "-A", "/bin/echo", "hello-word", code=127)
     assert "'/bin/echo' is taken for a function: -g, -A and -R take one" in done.stderr
+
+
+def test_a_function_behind_an_option_that_takes_none_is_told(graftrace, compile):
+    done = graftrace("record", "--args", "most_frequent", compile(WORDS, "-O0"), code=127)
+    assert "--args takes no function, -A and -R do" in done.stderr
 
 
 def test_a_program_in_the_place_of_a_recording_is_told_where_it_stands(graftrace, compile):
