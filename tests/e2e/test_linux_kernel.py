@@ -23,11 +23,11 @@ pytestmark = pytest.mark.timeout(3 * BOOT_LIMIT_S)
 SCRIPT = """
 trace-cmd record -q -p function_graph -e sched_switch -b 8000 -o graph.dat {program} > /dev/null 2>&1
 trace-cmd record -q -p function_graph -b 30 -o lossy.dat ls /proc > /dev/null 2>&1
-for i in 1 2 3; do  # on a busy machine trace-cmd's recorder may end before it has read anything
+for i in $(seq 10); do  # on a busy machine trace-cmd's recorder may end before it has read anything
     trace-cmd record -q -p function -l 'vfs_*' -C mono -o function.dat cat /proc/meminfo > /dev/null 2>&1
     [ $(trace-cmd report function.dat 2> /dev/null | wc -l) -gt 3 ] && break
 done
-for i in 1 2 3; do
+for i in $(seq 10); do
     trace-cmd record -q -p nop -e sched -e syscalls -o events.dat sh -c 'ls /proc; {program}' > events.out 2>&1
     [ $(trace-cmd report events.dat 2> /dev/null | wc -l) -gt 100 ] && break
 done
