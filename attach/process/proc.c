@@ -105,6 +105,15 @@ long gt_proc_field(const char *text, const char *name)
 	return atol(line + length + 1);
 }
 
+pid_t gt_proc_parent(pid_t pid)
+{
+	char text[4096];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid)
+		       ? (pid_t)gt_proc_field(text, "PPid")
+		       : 0;
+}
+
 long gt_proc_last_number(void)
 {
 	char text[128];

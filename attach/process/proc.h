@@ -20,6 +20,8 @@ const char *gt_proc_stat(char *text, size_t size, pid_t pid, pid_t tid);
 
 /* The number in the field `name` of a text of /proc/PID/status; 0: there is no such field. */
 long gt_proc_field(const char *text, const char *name);
+/* The number of a process's parent; 0: it has none that is seen here, or has ended. */
+pid_t gt_proc_parent(pid_t pid);
 
 /* The numbers of a process's threads, or of all processes (pid 0), to be closed by closedir(3).
  * NULL and errno: ENOENT if the process has ended. */

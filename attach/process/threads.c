@@ -43,8 +43,13 @@
 #define LATE_MS 200
 /* … while others are stopped. */
 #define PATIENCE_MS 20
-#define EXITING	    4ul /* PF_EXITING of the kernel, in the flags of proc(5) */
-#define ONLY_LOOK   (~(uint64_t)0)
+/* One that runs in the kernel, and does not come back while others are stopped: so much CPU time. It may copy much. Or it
+ * needs a page that another one has to provide (userfaultfd), and asks for it again and again. */
+#define BUSY_NS	      500000000ull
+#define BUSY_LEAST_NS 20000000ull
+#define EXITING	      4ul /* PF_EXITING of the kernel, in the flags of proc(5) */
+#define ONLY_LOOK     (~(uint64_t)0)
+#define FOR_EVER      (ONLY_LOOK - 1)
 /* How often all are looked at in vain before one is waited for. */
 #define IDLE_SWEEPS 8
 
@@ -99,11 +104,22 @@ pid_t gt_thread_wait(pid_t tid, int *status, int flags)
 	return got;
 }
 
+/* CPU time of a thread; 0: the kernel does not tell. */
+static uint64_t run_time_ns(pid_t tid)
+{
+	char text[128];
+
+	return gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/schedstat", (int)tid, (int)tid)
+		       ? strtoull(text, NULL, 10)
+		       : 0;
+}
+
 /* Waits for a status; gives up with GT_EBUSY on a thread that has slept uninterruptibly for
- * patience_ms. ONLY_LOOK: waits for nothing, GT_EAGAIN. */
+ * patience_ms, or runs all the time. ONLY_LOOK: waits for nothing, GT_EAGAIN. */
 static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 {
-	uint64_t start = 0;
+	const uint64_t busy_ns = patience_ms > 0 ? BUSY_NS : BUSY_LEAST_NS;
+	uint64_t start = 0, ran_ns = 0;
 	char state;
 
 	for (unsigned round = 0;; round++) {
@@ -127,6 +143,11 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 		 * whoever waits for them. */
 		if (state == 'Z' && gt_thread_wait(tid, status, WNOHANG) == 0)
 			return GT_EGONE;
+		if (state == 'R' && ran_ns == 0)
+			ran_ns = run_time_ns(tid);
+		else if (state == 'R' && patience_ms != FOR_EVER &&
+			 run_time_ns(tid) - ran_ns >= busy_ns)
+			return GT_EBUSY;
 		if (state != 'D')
 			start = 0;
 		else if (!start)
@@ -138,7 +159,7 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 
 int gt_thread_wait_long(pid_t tid, int *status)
 {
-	return wait_patiently(tid, status, ONLY_LOOK - 1);
+	return wait_patiently(tid, status, FOR_EVER);
 }
 
 bool gt_thread_restarts(const struct user_regs_struct *registers)

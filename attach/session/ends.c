@@ -98,16 +98,15 @@ static bool is_over(struct gt_session *session, pid_t pid)
 	return over;
 }
 
-/* A writer of a process that we do not know: a child that has ended before its letter was read, one
- * that found no room for a letter, or nonsense. True: it is a tracee now. */
+/* A writer of a process that we do not know: a child that has not told of itself yet, or has ended before its letter
+ * was read; one that found no room for a letter; or nonsense. True: it is a tracee now, or lives and has our arena. */
 static bool adopt(struct gt_session *session, pid_t pid)
 {
-	struct gt_tracee *first = session->tracees.count ? session->tracees.list[0] : NULL;
-
-	if (pid <= 0 || is_over(session, pid) || first == NULL)
+	if (pid <= 0 || is_over(session, pid) || session->tracees.count == 0)
 		return false;
-	return gt_follow_fork(session, pid, first->process.pid, NULL, NULL) == 0 &&
-	       gt_follow_find(session, pid) != NULL;
+	return gt_follow_fork(session, pid, 0, NULL, NULL) == 0 &&
+	       (gt_follow_find(session, pid) != NULL ||
+		gt_session_arena_mapped(session, pid) != NULL);
 }
 
 /* It lives, and this host may not look into it (it is not root, and the process has forbidden itself dumps): what it

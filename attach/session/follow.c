@@ -39,13 +39,20 @@ int gt_follow_make_room(struct gt_session *session, struct gt_message *message)
 	return 0;
 }
 
+static void free_tracee(struct gt_tracee *tracee)
+{
+	if (tracee == NULL)
+		return;
+	gt_tracee_fini(tracee);
+	free(tracee);
+}
+
 int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 
 	if (gt_follow_make_room(session, NULL) != 0) {
-		gt_tracee_fini(tracee);
-		free(tracee);
+		free_tracee(tracee);
 		return GT_ENOMEM;
 	}
 	session->tracees.list[session->tracees.count++] = tracee;
@@ -53,6 +60,36 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 	if (session->watcher.epoll >= 0)
 		epoll_ctl(session->watcher.epoll, EPOLL_CTL_ADD, tracee->process.pidfd, &event);
 	return 0;
+}
+
+/* Keeps or frees one that has been taken out of the list. */
+static void put_away(struct gt_session_tracees *tracees, struct gt_tracee *tracee)
+{
+	struct gt_tracee **oldest = &tracees->ended[tracees->next_ended];
+	bool is_known = !tracee->has_agent;
+
+	for (size_t i = 0; !is_known && i < tracees->count; i++)
+		is_known = tracees->list[i]->has_agent &&
+			   tracees->list[i]->agent.image == tracee->agent.image;
+	if (is_known) {
+		free_tracee(tracee);
+		return;
+	}
+	gt_process_close(&tracee->process);
+	free_tracee(*oldest);
+	*oldest = tracee;
+	tracees->next_ended = (tracees->next_ended + 1) % GT_TRACEES_ENDED;
+}
+
+void gt_follow_free(struct gt_session *session)
+{
+	struct gt_session_tracees *tracees = &session->tracees;
+
+	while (tracees->count)
+		free_tracee(tracees->list[--tracees->count]);
+	for (size_t i = 0; i < GT_TRACEES_ENDED; i++)
+		free_tracee(tracees->ended[i]);
+	free(tracees->list);
 }
 
 void gt_follow_drop(struct gt_session *session, size_t at)
@@ -63,9 +100,8 @@ void gt_follow_drop(struct gt_session *session, size_t at)
 		session->notes.entries_only = gt_plan_reason_text(tracee->copies);
 	if (tracee->no_traps != NULL)
 		session->notes.no_breakpoints = tracee->no_traps;
-	gt_tracee_fini(tracee);
-	free(tracee);
 	session->tracees.list[at] = session->tracees.list[--session->tracees.count];
+	put_away(&session->tracees, tracee);
 }
 
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid)

@@ -32,9 +32,11 @@ struct gt_tracee *gt_follow_find(struct gt_session *session, pid_t pid);
 int gt_follow_make_room(struct gt_session *session, struct gt_message *message);
 /* Adds a tracee (of calloc), which the list owns from then on. GT_ENOMEM: it has been freed. */
 int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee);
-/* Frees tracee number `at`; the last one of the list gets its number. Nothing is done to the process,
- * nor to its writers and letters. */
+/* Takes tracee number `at` out of the list; the last one gets its number. It is freed, or kept among those that have
+ * ended. Nothing is done to the process, nor to its writers and letters. */
 void gt_follow_drop(struct gt_session *session, size_t at);
+/* Frees all tracees and the list, at the session's end. No error. */
+void gt_follow_free(struct gt_session *session);
 /* Whether process pid lives and has that thread. From any thread, with or without the lock. */
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid);
 /* One round of the thread that polls: obeys letters, ends processes and threads that have ended, looks at
@@ -47,15 +49,17 @@ int gt_follow_work(struct gt_session *session, uint64_t now_ns);
  * forks.c, orphans.c: processes that were forked off.
  */
 
-/* Takes in process pid, a fork of process parent_pid, if it has an arena of the session mapped and is
- * not in the list; with the session's no_fork the agent leaves it. letter: the one that tells of the
- * fork; NULL: none does. *answered is set to true if the letter was answered here; with a letter it
+/* Takes in process pid, a fork of process parent_pid (0: not known), if it has an arena of the session mapped and is
+ * not in the list. If its agent is not where that one's is, it is taken for a fork of its parent, or of any whose agent
+ * is there; where there is none, it is not taken in. With the session's no_fork the agent leaves it. letter: the one
+ * that tells of the fork; NULL: none does. *answered is set to true if the letter was answered here; with a letter it
  * must not be NULL. Returns 0, also if it was not taken in, since it is not ours, has ended, or there was no memory
  * for its tracee; GT_ENOMEM: the list cannot grow. */
 int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered);
-/* Looks for forked processes of which no letter has told, and takes them in. parent: the process that
- * they are taken for forks of; it is not taken in itself. Where /proc cannot be read, none is found. */
+/* Looks for forked processes of which no letter has told, and takes them in, or takes the agent out of those of which
+ * nothing is known. parent: the process that they are taken for forks of, as above; it is not taken in itself. Where
+ * /proc cannot be read, none is found. */
 void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent);
 /* Notes the ancestors of process pid: the kernel makes one of them the parent of its orphans. */
 void gt_follow_note_reapers(struct gt_session *session, pid_t pid);

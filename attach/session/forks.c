@@ -2,10 +2,15 @@
 /*
  * Processes that were forked off from a session's: they are taken in, or left clean.
  */
+#define _GNU_SOURCE
 #include "attach/agent/detach.h"
+#include "attach/process/proc.h"
 #include "attach/session/session_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #define CLEAN_LIMIT_MS 1000
 
@@ -29,17 +34,66 @@ static int leave_clean(struct gt_session *session, struct gt_tracee *child,
 	return 0;
 }
 
+/* Also if one of them has ended, and cannot be asked any more. */
+static bool have_one_program(pid_t a, pid_t b)
+{
+	struct stat program, other;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)a);
+	if (stat(path, &program) != 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)b);
+	return stat(path, &other) != 0 ||
+	       (program.st_dev == other.st_dev && program.st_ino == other.st_ino);
+}
+
+/* Whether the process can be a fork of the tracee: where that has its agent, it has one, too. */
+static bool is_alike(const struct gt_tracee *tracee, const struct gt_process *process)
+{
+	struct graftrace_agent_image header;
+
+	return tracee != NULL && tracee->has_agent &&
+	       gt_process_read(process, tracee->agent.image, &header, sizeof(header)) == 0 &&
+	       memcmp(&header, &tracee->agent.header, sizeof(header)) == 0 &&
+	       have_one_program(tracee->process.pid, process->pid);
+}
+
+/*
+ * Of which tracee a process is a fork. Its parent may have ended or executed another program since; then others of the
+ * same origin have what it had. A wrong one would do harm: its agent and its objects are elsewhere. NULL: of none.
+ */
+static struct gt_tracee *find_parent(struct gt_session *session, pid_t pid, pid_t parent_pid)
+{
+	struct gt_tracee *parent = gt_follow_find(session, parent_pid);
+	struct gt_process process;
+
+	if (gt_process_open(&process, pid, NULL))
+		return NULL;
+	if (!is_alike(parent, &process))
+		parent = gt_follow_find(session, gt_proc_parent(pid));
+	if (!is_alike(parent, &process))
+		parent = NULL;
+	for (size_t i = 0; parent == NULL && i < session->tracees.count; i++)
+		if (is_alike(session->tracees.list[i], &process))
+			parent = session->tracees.list[i];
+	for (size_t i = 0; parent == NULL && i < GT_TRACEES_ENDED; i++)
+		if (is_alike(session->tracees.ended[i], &process))
+			parent = session->tracees.ended[i];
+	gt_process_close(&process);
+	return parent;
+}
+
 int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered)
 {
-	struct gt_tracee *parent = gt_follow_find(session, parent_pid), *child;
+	struct gt_tracee *parent, *child;
 	struct gt_session_arena *arena =
 		gt_follow_find(session, pid) != NULL ? NULL : gt_session_arena_mapped(session, pid);
 
 	if (arena == NULL)
 		return 0;
-	if (parent == NULL && session->tracees.count)
-		parent = session->tracees.list[0]; /* it has ended already */
+	parent = find_parent(session, pid, parent_pid);
 	child = calloc(1, sizeof(*child));
 	if (child == NULL || parent == NULL) {
 		free(child);

@@ -9,6 +9,7 @@
  * and no process, and who has posted it may have ended.
  */
 #define _GNU_SOURCE
+#include "attach/agent/detach.h"
 #include "attach/agent/silence.h"
 #include "attach/process/proc.h"
 #include "attach/process/seccomp.h"
@@ -45,12 +46,25 @@ static bool is_of(const struct graftrace_letter *text, pid_t pid)
 	       (text->state == GRAFTRACE_MAIL_POSTED || text->state == GRAFTRACE_MAIL_ABANDONED);
 }
 
+/* An agent that no process of the list has there: its parent has ended, or has executed another program. */
+static bool find_agent(const struct gt_process *process, struct gt_agent *agent)
+{
+	struct gt_maps maps;
+
+	if (gt_process_maps(process->pid, &maps, NULL))
+		return false;
+	agent->image = gt_detach_find(process, &maps);
+	gt_maps_free(&maps);
+	return agent->image != 0 && gt_agent_header(&agent->header, NULL) == 0;
+}
+
 /* Of a child that is not known yet: by vfork it runs in its parent's memory, by fork in a copy. */
 static bool read_of_stranger(struct gt_session *session, const struct gt_session_arena *arena,
 			     uint32_t slot, pid_t pid, struct graftrace_letter *text)
 {
 	uint64_t images[IMAGES];
 	struct gt_process process;
+	struct gt_agent own = { .image = 0 };
 	size_t k, count = 0;
 	bool found = false;
 
@@ -70,6 +84,9 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_session
 		images[count++] = tracee->agent.image;
 		found = read_letter(&process, &tracee->agent, slot, text) == 0 && is_of(text, pid);
 	}
+	if (!found)
+		found = find_agent(&process, &own) &&
+			read_letter(&process, &own, slot, text) == 0 && is_of(text, pid);
 	gt_process_close(&process);
 	return found;
 }
@@ -393,14 +410,6 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 	return error ? error : done;
 }
 
-static bool is_child(const struct gt_process *process, pid_t pid)
-{
-	char text[4096];
-
-	return gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid) &&
-	       gt_proc_field(text, "PPid") == process->pid;
-}
-
 /* It is not late itself: nobody traces it. */
 static bool is_untraced(pid_t pid, pid_t tid)
 {
@@ -428,7 +437,8 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 	return state == GRAFTRACE_MAIL_POSTED && kind != GRAFTRACE_MAIL_FORK &&
 	       kind != GRAFTRACE_MAIL_TRIGGER && pid > 0 && pid != process->pid &&
 	       gt_follow_find(session, pid) == NULL &&
-	       (gt_sharers_has(process, pid) || is_child(process, pid)) && is_untraced(pid, tid);
+	       (gt_sharers_has(process, pid) || gt_proc_parent(pid) == process->pid) &&
+	       is_untraced(pid, tid);
 }
 
 bool gt_mail_is_awaited(void *data, const struct gt_process *process)

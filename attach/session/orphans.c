@@ -9,12 +9,15 @@
  * (init, and the traced ones' ancestors). Parents are in /proc/PID/status, which takes no lock.
  */
 #define _GNU_SOURCE
+#include "attach/agent/detach.h"
 #include "attach/process/proc.h"
 #include "attach/session/session_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define STRANGER_LIMIT_MS 1000
 
 struct family {
 	pid_t *pids;
@@ -36,21 +39,11 @@ static long last_number(const struct gt_session *session)
 	return last < session->program.pid ? 0 : last;
 }
 
-static pid_t parent_of(pid_t pid)
-{
-	char text[2048], *at;
-
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid))
-		return 0;
-	at = strstr(text, "\nPPid:");
-	return at != NULL ? (pid_t)atoi(at + 6) : 0;
-}
-
 void gt_follow_note_reapers(struct gt_session *session, pid_t pid)
 {
 	size_t i;
 
-	for (pid = parent_of(pid); pid > 0; pid = parent_of(pid)) {
+	for (pid = gt_proc_parent(pid); pid > 0; pid = gt_proc_parent(pid)) {
 		for (i = 0; i < session->tracees.reaper_count && session->tracees.reapers[i] != pid;
 		     i++)
 			;
@@ -92,7 +85,7 @@ static void read_family(struct gt_session *session, struct family *family, bool 
 	while (processes != NULL && (pid = gt_proc_next(processes))) {
 		if (pid == getpid() || (last && (pid < session->program.pid || pid > last)))
 			continue;
-		if (!add(family, pid, parent_of(pid)))
+		if (!add(family, pid, gt_proc_parent(pid)))
 			break;
 	}
 	if (processes != NULL)
@@ -128,6 +121,18 @@ static bool is_orphan(const struct gt_session *session, pid_t parent)
 	return found;
 }
 
+/* Of a process with an agent of which nothing is known here: nobody would take that out later. */
+static void leave_stranger(struct gt_session *session, pid_t pid)
+{
+	struct gt_process process;
+	enum gt_detach_left left;
+
+	if (gt_session_arena_mapped(session, pid) == NULL || gt_process_open(&process, pid, NULL))
+		return;
+	gt_detach_process(&process, NULL, STRANGER_LIMIT_MS, &left, NULL);
+	gt_process_close(&process);
+}
+
 void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 {
 	struct family family = { 0 };
@@ -140,8 +145,11 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 		if (pid == parent || gt_follow_find(session, pid) != NULL ||
 		    (!family.ours[i] && !is_orphan(session, family.parents[i])))
 			continue;
-		if (gt_process_start_time(pid) >= session->program.start_time)
-			gt_follow_fork(session, pid, parent, NULL, NULL);
+		if (gt_process_start_time(pid) < session->program.start_time)
+			continue;
+		if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 &&
+		    gt_follow_find(session, pid) == NULL)
+			leave_stranger(session, pid);
 	}
 	free(family.pids);
 	free(family.parents);

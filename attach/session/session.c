@@ -514,13 +514,7 @@ void gt_session_destroy(struct gt_session *session)
 	if (session == NULL)
 		return;
 	stop_watching(session);
-	while (session->tracees.count) {
-		struct gt_tracee *tracee = session->tracees.list[--session->tracees.count];
-
-		gt_tracee_fini(tracee);
-		free(tracee);
-	}
-	free(session->tracees.list);
+	gt_follow_free(session);
 	gt_off_cpu_fini(&session->switches.watch);
 	gt_live_target_fini(&session->live);
 	gt_session_end_arenas(session);

@@ -67,12 +67,18 @@ struct gt_session_program {
 /* Children that are noted as refused. */
 #define GT_CHILDREN_REFUSED 256
 
+#define GT_TRACEES_ENDED 4
+
 /* The living processes (follow.h), and what decides who joins them. The program itself may have left
  * them. Only the thread that polls changes this, but for adding to the list (gt_mail_obey_awaited()). */
 struct gt_session_tracees {
 	struct gt_tracee **list; /* [room]; `count` are in use, each of them allocated */
 	size_t count;
 	size_t room;
+	/* The newest that have ended, of which no other process in the list has its agent where theirs was: what forks
+	 * of theirs are that have not told of themselves yet. NULL: none. */
+	struct gt_tracee *ended[GT_TRACEES_ENDED];
+	uint32_t next_ended; /* which of them is the oldest */
 	const struct gt_tracee
 		*coming; /* is being attached to, and not in the list yet; NULL: none */
 	uint32_t so_far; /* processes that were traced, ended ones included */

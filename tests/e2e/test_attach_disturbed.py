@@ -2,6 +2,7 @@
 """graftrace record -P PID: what other processes, and the process itself, do while it is attached to or left:
 breakpoints, vfork, shared memory, fork, exec, its death."""
 
+import os
 import re
 import signal
 import subprocess
@@ -383,6 +384,136 @@ def test_a_change_of_filters_lets_it_execute_too(graftrace, compile):
     assert mounted.process.stdout.readline() == "done\n"
     assert mounted.read("trace").count(" heir();") == 1
     assert mounted.end() == 3
+
+
+# A child whose parent has ended, or executed another program, before it has made a call: nobody knows of it. Then it
+# executes the program anew, "last".
+TOLD_OF_LATE = r"""
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int orphan(volatile int n) { return n * 3; }
+__attribute__((noinline)) int last(volatile int n) { return n * 5; }
+static int child(char **argv)
+{
+	usleep(300000); /* graftrace has forgotten the parent */
+	orphan(1);
+	execl("/proc/self/exe", argv[0], "last", NULL);
+	return 1;
+}
+int main(int argc, char **argv)
+{
+	int end[2];
+	char byte;
+
+	if (argc > 1 && strcmp(argv[1], "last") == 0)
+		return last(argc) != 5 * argc;
+	if (argc > 1 && strcmp(argv[1], "other") == 0)
+		return usleep(600000);
+	if (argc > 1 && fork() == 0)
+		return child(argv);
+	if (argc > 1 && strcmp(argv[1], "executes") == 0)
+		execl("/proc/self/exe", argv[0], "other", NULL);
+	if (argc > 1)
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		pipe(end);
+		if (fork() == 0)
+			execl("/proc/self/exe", argv[0], i ? "executes" : "ends", NULL);
+		close(end[1]);
+		read(end[0], &byte, 1); /* until the last of them has ended */
+		close(end[0]);
+	}
+	while (wait(NULL) > 0)
+		;
+	return 3;
+}
+"""
+
+
+def test_a_child_that_tells_of_itself_when_its_parent_is_gone_is_followed(graftrace, compile):
+    recorded = graftrace("record", "-l", "orphan", "-l", "last", compile(TOLD_OF_LATE, "-O1"), code=3)
+    assert ", 0 lost" in recorded.stderr
+    assert calls(graftrace) == {"orphan": 2, "last": 2}
+
+
+# Somebody reads into pages that another thread provides, 50 ms later. The kernel asks for the page again and again while
+# a stop is asked for.
+PROVIDES_PAGES = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int faults;
+static char *page;
+static volatile long reads;
+static void *provide(void *data)
+{
+	static char zero[4096];
+	struct uffd_msg message;
+
+	while (read(faults, &message, sizeof(message)) == sizeof(message)) {
+		struct uffdio_copy copy = { .dst = message.arg.pagefault.address & ~4095ull, .src = (long)zero, .len = 4096 };
+
+		usleep(50000);
+		ioctl(faults, UFFDIO_COPY, &copy);
+	}
+	return data;
+}
+static void *reader(void *data)
+{
+	int zero = open("/dev/zero", O_RDONLY);
+
+	while (read(zero, page, 8) == 8) {
+		reads++;
+		madvise(page, 4096, MADV_DONTNEED);
+	}
+	_exit(9);
+	return data;
+}
+int main(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register all = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	pthread_t threads[2];
+	char line[64];
+
+	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	all.range.start = (unsigned long)page;
+	all.range.len = 4096;
+	if (ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &all))
+		return 8;
+	pthread_create(&threads[0], NULL, provide, NULL);
+	pthread_create(&threads[1], NULL, reader, NULL);
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		long before = reads;
+
+		while (reads < before + 3)
+			usleep(1000);
+		puts("goes on");
+		fflush(stdout);
+	}
+	return 3;
+}
+"""
+
+
+def test_a_thread_that_another_one_has_to_provide_with_a_page_does_not_hold_the_program_up(graftrace, compile):
+    if not Path("/proc/sys/vm/unprivileged_userfaultfd").exists() or os.geteuid() != 0:
+        pytest.skip("this kernel has no userfaultfd, or not for this user")
+    with Running(compile(PROVIDES_PAGES, "-O1", "-pthread")) as target:
+        tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
+        text = tracer.communicate(timeout=60)[1]
+        assert tracer.returncode == 0 or "cannot be stopped" in text, text
+        assert target("") == "goes on"
 
 
 def test_a_debugger_that_is_there_when_graftrace_leaves_is_waited_for(graftrace, compile, attached):
