@@ -23,8 +23,9 @@
 /* Of stacks that signal frames lead to, one after the other. */
 #define STACKS_MOST	8
 #define CHANGE_LIMIT_MS 5000
-/* Between two stops, at least; and as long as the one before it was. */
-#define PAUSE_MS 20
+/* Between two stops: as long as the one before it was, but within these. */
+#define PAUSE_LEAST_MS 20
+#define PAUSE_MOST_MS  500
 
 int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads, int limit_ms,
 		  struct gt_message *message)
@@ -60,7 +61,9 @@ int gt_world_stop(struct gt_process *process, struct gt_stopped_threads *threads
 		/* Where others want the processors, too, the threads have to get their turn. Not so that each vfork
 		 * child among them waits for us, until the next stop finds its parent waiting for it. */
 		took = gt_monotonic_ms() - begun;
-		gt_threads_pause(process, took < PAUSE_MS ? PAUSE_MS : (uint32_t)took);
+		gt_threads_pause(process, took < PAUSE_LEAST_MS	 ? PAUSE_LEAST_MS
+					  : took > PAUSE_MOST_MS ? PAUSE_MOST_MS
+								 : (uint32_t)took);
 	}
 }
 

@@ -171,6 +171,17 @@ bool gt_thread_restarts(const struct user_regs_struct *registers)
 	       ((result <= -512 && result >= -514) || result == -516);
 }
 
+/* Not behind `int $0x80`, whose calls have other numbers. */
+static bool is_behind_syscall(pid_t tid, const struct user_regs_struct *registers)
+{
+	const unsigned char syscall_instruction[] = { 0x0f, 0x05 };
+	long word;
+
+	errno = 0;
+	word = ptrace(PTRACE_PEEKTEXT, tid, registers->rip - sizeof(syscall_instruction), 0);
+	return errno == 0 && memcmp(&word, syscall_instruction, sizeof(syscall_instruction)) == 0;
+}
+
 /*
  * Some system calls answer a stop with EINTR where they go on after others (signal(7),
  * "Interruption of system calls and library functions by stop signals"). At an interrupt stop none
@@ -182,7 +193,7 @@ static void keep_call(pid_t tid)
 	struct user_regs_struct registers;
 
 	if (gt_thread_registers(tid, &registers) || registers.cs != 0x33 ||
-	    (long)registers.rax != -EINTR)
+	    (long)registers.rax != -EINTR || !is_behind_syscall(tid, &registers))
 		return;
 	switch ((long)registers.orig_rax) {
 	case SYS_epoll_wait:

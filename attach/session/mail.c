@@ -441,12 +441,17 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 	       is_untraced(pid, tid);
 }
 
+/* Once all are being left, nobody waits. */
+static bool is_waited_for(struct gt_session *session)
+{
+	return __atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED) != 0;
+}
+
 bool gt_mail_is_awaited(void *data, const struct gt_process *process)
 {
 	struct gt_session *session = data;
 
-	/* Once all are being left, nobody waits. */
-	if (!__atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED))
+	if (!is_waited_for(session))
 		return false;
 	for (uint32_t k = 0; k < session->arena_count; k++)
 		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++)
@@ -466,7 +471,7 @@ void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 			const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 			struct gt_letter letter = { .arena = arena, .slot = i };
 
-			if (!is_awaited(session, arena, i, process))
+			if (!is_waited_for(session) || !is_awaited(session, arena, i, process))
 				continue;
 			/* An error of the sink comes again with what is drained next. */
 			if (gt_mail_read_letter(session, arena, i, (pid_t)mail->pid,
