@@ -105,10 +105,11 @@ int gt_file_writer_event(void *data, const struct gt_event_format *event)
 			 name_length(event->object) + 3;
 
 	if (writer->output.error)
-		return writer->output.error;
-	if (fields > GRAFTRACE_PROBE_FIELDS)
-		return gt_block_output_fail(&writer->output, GT_EINVAL,
-					    "an event has too many fields");
+		return gt_file_writer_answer(writer);
+	if (fields > GRAFTRACE_PROBE_FIELDS) {
+		gt_block_output_fail(&writer->output, GT_EINVAL, "an event has too many fields");
+		return gt_file_writer_answer(writer);
+	}
 	for (uint32_t i = 0; i < fields; i++)
 		strings +=
 			name_length(event->fields[i].name) + name_length(event->fields[i].type) + 2;
@@ -121,7 +122,7 @@ int gt_file_writer_event(void *data, const struct gt_event_format *event)
 		sizeof(head) + fields * sizeof(struct graftrace_file_event_field) + strings;
 	uint8_t *at = gt_file_writer_start_payload(writer, count);
 	if (at == NULL)
-		return writer->output.error;
+		return gt_file_writer_answer(writer);
 	uint8_t *field = at + sizeof(head);
 	uint8_t *names = field + fields * sizeof(struct graftrace_file_event_field);
 	uint8_t *name = put_name(names, event->system);
@@ -151,5 +152,6 @@ int gt_file_writer_event(void *data, const struct gt_event_format *event)
 		memcpy(field, &entry, sizeof(entry));
 		field += sizeof(entry);
 	}
-	return gt_file_writer_put_payload(writer, GRAFTRACE_BLOCK_EVENT, count);
+	gt_file_writer_put_payload(writer, GRAFTRACE_BLOCK_EVENT, count);
+	return gt_file_writer_answer(writer);
 }

@@ -619,6 +619,39 @@ static void no_room_at_all_is_said(void **state)
 	assert_int_equal(gt_file_writer_create(&options, &writer, &message), GT_EINVAL);
 }
 
+/* Of a writer whose recorder goes on without it: all functions of its sink accept what comes. */
+static void a_sink_that_goes_on_accepts_all_after_an_error(void **state)
+{
+	struct gt_file_writer_options options = {
+		.size = sizeof(options), .path = path, .clock = { .mult = 1 }, .goes_on = true
+	};
+	const struct gt_event_format event = { .system = "a", .name = "b", .object = "" };
+	const struct gt_function function = { .name = "c", .object = "/d" };
+	const struct gt_writer thread = { .generation = 1 };
+	const struct gt_switch change = { .clock = 1, .tid = 1 };
+	struct rlimit limit, before;
+	struct gt_message message = { "" };
+	struct gt_file_writer *writer;
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(gt_file_writer_create(&options, &writer, &message), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = gt_file_writer_bytes(writer);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	const struct gt_sink *sink = gt_file_writer_sink(writer);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(sink->event(sink->data, &event), 0);
+		assert_int_equal(sink->functions(sink->data, 1, 1, &function, 1), 0);
+		assert_int_equal(sink->object(sink->data, 1, "/d", 1, 2, 0, NULL, 0), 0);
+		assert_int_equal(sink->writer(sink->data, &thread), 0);
+		assert_int_equal(sink->switches(sink->data, 1, 0, &change, 1), 0);
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(gt_file_writer_flush(writer), GT_ENOSPC);
+	gt_file_writer_destroy(writer);
+}
+
 static void no_recordings_are_refused_in_words(void **state)
 {
 	static const char *const contents[] = { "", "x", "graftrace.dat", "graftrace.data\n",
@@ -861,6 +894,7 @@ int main(void)
 		cmocka_unit_test(every_changed_byte_is_noticed),
 		cmocka_unit_test(a_damaged_block_costs_only_itself),
 		cmocka_unit_test(a_full_disk_leaves_whole_blocks),
+		cmocka_unit_test(a_sink_that_goes_on_accepts_all_after_an_error),
 		cmocka_unit_test(no_room_at_all_is_said),
 		cmocka_unit_test(no_recordings_are_refused_in_words),
 		cmocka_unit_test(newer_formats_are_refused_and_newer_blocks_passed_over),
