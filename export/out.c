@@ -245,7 +245,6 @@ void gt_out_json(struct gt_out *out, const char *text)
 	gt_out_char(out, '"');
 }
 
-/* Backslash, tab and line end are escaped. */
 void gt_out_csv(struct gt_out *out, const char *text)
 {
 	if (text[strcspn(text, ",\"\r\n")] == '\0') {
