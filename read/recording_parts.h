@@ -5,11 +5,15 @@
  *	recording.c        opening, the target's operations, the facts about the run
  *	recording_scan.c   the pass over the blocks: finds, checks and indexes them
  *	recording_names.c  functions and objects
+ *	recording_lines.c  source lines of functions
  *	recording_trace.c  sub-buffers: groups read, checked, decoded and kept for a while
+ *	recording_kernel.c what Linux recorded
+ *	recording_events.c events with fields
  *	recording_switches.c  context switches: a table of them
  *
- * One thread at a time. Functions whose comment names no error cannot fail; those that return int otherwise give 0
- * or GT_ENOMEM.
+ * One thread at a time, no locks. Functions that add take a payload whose checksum was right and whose contents may be
+ * anything. They return 0; GT_EFORMAT with *why, a constant, and nothing was added; or GT_ENOMEM: the recording is to be
+ * closed. The payload stays the caller's. Functions that free are called once, by gt_recording_close().
  */
 #ifndef GT_READ_RECORDING_PARTS_H
 #define GT_READ_RECORDING_PARTS_H
@@ -163,7 +167,8 @@ struct gt_recording {
 	struct gt_recording_lines *lines; /* by object; NULL: nobody has asked for any */
 };
 
-/* Adds a problem to those of gt_recording_problem(). damage: figures made from what is left may be wrong. */
+/* Adds a problem, a text as by printf of at most 511 bytes, to those of gt_recording_problem(): from number
+ * GT_RECORDING_PROBLEMS on it is only counted. damage: figures made from what is left may be wrong. */
 __attribute__((format(printf, 3, 4))) void
 gt_recording_add_problem(struct gt_recording *recording, bool damage, const char *format, ...);
 
@@ -173,61 +178,72 @@ int64_t gt_recording_read(struct gt_recording *recording, uint64_t offset, void 
 			  size_t count);
 
 /* Makes room for `count` elements of `size` bytes in *array (a pointer's address), of which *room is the capacity.
- * GT_ENOMEM: the array stays. */
+ * The new elements are not set. 0; GT_ENOMEM: the array stays. */
 int gt_recording_grow(void *array, uint32_t *room, uint64_t count, size_t size);
 
-/* recording_scan.c: fills in the recording from its blocks. GT_EFORMAT: nothing of the file can be read; the message
- * says why; GT_EIO; GT_ENOMEM. */
+/* recording_scan.c: fills in the recording from its blocks. GT_EFORMAT: nothing of the file can be read; GT_EIO: it
+ * cannot be read. For both the message says why, but for the path, before which it is put. GT_ENOMEM: the message stays.
+ * With an error the recording is to be closed. */
 int gt_recording_scan(struct gt_recording *recording, struct gt_message *message);
-/* The writer with that generation, made if it is new. NULL: no memory. */
+/* The writer with that generation, made if it is new; valid until the next call. During the scan. NULL: no memory. */
 struct gt_writer_index *gt_recording_writer(struct gt_recording *recording, uint32_t generation);
 
-/* recording_names.c. The payload is `bytes` long, checked by its checksum only. 0, GT_ENOMEM, or
- * GT_EFORMAT with *why set. add_functions takes the payload over (sets *payload to NULL) if all is
- * well. */
+/* recording_names.c. Adds the block of functions, or the object, in a payload of `bytes` bytes. add_functions takes the
+ * payload over (sets *payload to NULL) if all is well. */
 int gt_recording_add_functions(struct gt_recording *recording, uint8_t **payload, size_t bytes,
 			       const char **why);
 int gt_recording_add_object(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
 			    const char **why);
+/* As struct gt_name_ops has them, and GT_ENOMEM: the first of these calls makes an index. The strings live as long as the
+ * recording. */
 int gt_recording_function(struct gt_recording *recording, uint32_t number,
 			  struct gt_function *function);
 int gt_recording_function_at(struct gt_recording *recording, uint32_t pid, uint64_t address,
 			     struct gt_function *function);
 void gt_recording_free_names(struct gt_recording *recording);
 
-/* recording_lines.c: as struct gt_name_ops has it. */
+/* recording_lines.c: as struct gt_name_ops has it, and GT_ENOMEM. The first line of an object is looked for in its file,
+ * which is read for it. */
 int gt_recording_line(struct gt_recording *recording, uint32_t number, struct gt_source_line *line);
 /* Call it before the names are freed. */
 void gt_recording_free_lines(struct gt_recording *recording);
-/* The process whose block of functions has that number. 0 or GT_ENOENT. */
+/* The process whose block of functions has that number (recording_names.c). 0; GT_ENOENT, also without memory for the
+ * index. */
 int gt_recording_pid_of(struct gt_recording *recording, uint32_t number, uint32_t *pid);
 
-/* recording_trace.c. add_groups: the head of a SUB_BUFFERS block whose body begins at `body`. */
+/* recording_trace.c. Adds the groups of a SUB_BUFFERS block with that head, whose body begins at `body` of the file; the
+ * body is not read. */
 int gt_recording_add_groups(struct gt_recording *recording, const uint8_t *head, size_t head_bytes,
 			    uint64_t body, uint64_t body_bytes, const char **why);
-/* Puts every writer's places in order. 0 or GT_ENOMEM. */
+/* Puts every writer's places in order, and adds problems for those that are missing or there twice. 0. Call it once,
+ * behind the last add_groups; before it nothing is found. */
 int gt_recording_index_places(struct gt_recording *recording);
+/* Where that sub-buffer of the index-th writer stands; valid as long as the recording. NULL: it is not there. */
 const struct gt_place *gt_recording_place(const struct gt_recording *recording, uint32_t writer,
-					  uint64_t sequence); /* NULL: it is not there */
+					  uint64_t sequence);
+/* Reads that sub-buffer into `out`, which has room for target.sub_buffer_bytes. Returns its words, or an error, as
+ * gt_recording_target() says for sub_buffer. */
 int64_t gt_recording_sub_buffer(struct gt_recording *recording, uint32_t writer, uint64_t sequence,
 				struct graftrace_sub_buffer *out);
 void gt_recording_free_trace(struct gt_recording *recording);
 
-/* recording_kernel.c: the payload is whole, and its checksum right. */
+/* recording_kernel.c: notes where the block is. The payload has block->raw_bytes bytes, unpacked. */
 int gt_recording_add_kernel(struct gt_recording *recording, const struct graftrace_block *block,
 			    const uint8_t *payload, const char **why);
 
-/* recording_events.c. As gt_recording_add_object. */
+/* recording_events.c. Adds the event that the payload describes. */
 int gt_recording_add_event(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
 			   const char **why);
-/* 0 or GT_ENOENT. */
+/* Fills in *format with event `number`; its strings live as long as the recording. 0 or GT_ENOENT. */
 int gt_recording_event(const struct gt_recording *recording, uint32_t number,
 		       struct gt_event_format *format);
 void gt_recording_free_events(struct gt_recording *recording);
 
-/* recording_switches.c. As gt_recording_add_object. */
+/* recording_switches.c. Adds a block of switches to the table. GT_ENOMEM: some of them are not in it. */
 int gt_recording_add_switches(struct gt_recording *recording, const uint8_t *payload, size_t bytes,
 			      const char **why);
+/* As struct gt_switch_ops has it, with its errors. Of a kernel's recording the first call reads all records; without
+ * memory for that GT_ENOTSUP. */
 int gt_recording_off_cpu(struct gt_recording *recording, uint32_t tid, uint64_t after,
 			 struct gt_off_cpu *time);
 void gt_recording_free_switches(struct gt_recording *recording);

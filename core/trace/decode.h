@@ -228,7 +228,8 @@ void gt_decode_init(struct gt_decode *decode, const struct gt_memory *memory);
  * must stay valid until the next feed (or the end). If its sequence does not follow the last one's, a
  * GAP record comes first (not at the very first sub-buffer). growing: its writer may add words, and
  * gt_decode_extend may follow; then the first zero word is the end for now, else zero words are holes.
- * GT_EFORMAT: the header is invalid; the message says why, and nothing was taken.
+ * GT_EFORMAT: the header is invalid; the message says why, and nothing was taken. GT_ENOMEM, with a message, too: no memory
+ * for the first context; the sub-buffer was not taken. message: NULL: none is wanted.
  */
 int gt_decode_feed(struct gt_decode *decode, const struct graftrace_sub_buffer *sub_buffer,
 		   uint32_t words, bool growing, struct gt_message *message);

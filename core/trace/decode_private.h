@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the decoder share. All functions take the decoder that their caller alone uses, and
+ * What the files of the decoder share. All functions take the decoder that their caller alone uses, without locks, and
  * none fails but where it says so.
  */
 #ifndef GT_CORE_TRACE_DECODE_PRIVATE_H
@@ -41,7 +41,7 @@ static inline void gt_decode_fill_record(const struct gt_decode *decode, struct 
 	record->text = NULL;
 }
 
-/* The full clock of a word that comes now. */
+/* The full clock of a word that comes now, which has the low 32 bits of it. */
 static inline uint64_t gt_decode_full_clock(const struct gt_decode *decode, uint64_t word)
 {
 	uint64_t clock = decode->clock >> 32 << 32 | (uint32_t)word;
@@ -64,13 +64,15 @@ static inline bool gt_decode_is_call(const struct gt_decode_frame *frame, uint32
  * decode_contexts.c.
  */
 
-/* The running context's slot is brought up to date; that one becomes the running one. */
+/* Copies what the decoder has of the running context into its slot; without a context, nothing. */
 void gt_decode_save_context(struct gt_decode *decode);
+/* Makes the context in `slot`, below context_count, the running one. Save the one that runs before. */
 void gt_decode_load_context(struct gt_decode *decode, uint32_t slot);
 /* Were the open calls of context `number` followed up to where it ran last? Not if it never ran, or
  * if sub-buffers are missing since. */
 bool gt_decode_knows_context(const struct gt_decode *decode, uint32_t number);
-/* Makes context `number` the running one; a new one has no calls. GT_ENOMEM: it is as before. */
+/* Makes context `number` the running one, and saves the one that ran; a new one has no calls, and may take the slot of the
+ * one that has not run for the longest time. 0; GT_ENOMEM: there is no context at all, and all is as before. */
 int gt_decode_switch_context(struct gt_decode *decode, uint32_t number);
 
 /*
@@ -78,7 +80,7 @@ int gt_decode_switch_context(struct gt_decode *decode, uint32_t number);
  * frame all are.
  */
 
-/* Opens a call. flags: as of struct gt_decode_frame. */
+/* Opens a call. flags: as of struct gt_decode_frame. At GT_DECODE_DEPTH_MAX calls it only counts it as damaged. */
 void gt_decode_push(struct gt_decode *decode, uint64_t clock, uint32_t function, uint16_t flags);
 /* `depth` calls are open, and nothing is known of them. */
 void gt_decode_go_to_depth(struct gt_decode *decode, uint32_t depth);
@@ -101,7 +103,8 @@ int gt_decode_long_return(struct gt_decode *decode, struct gt_record *record, co
  * decode_values.c.
  */
 
-/* Notes values of a call that is still to come, of an event of this type with `there` data words. */
+/* Notes values of a call that is still to come, of an event of this type with `there` data words, at least one. They are
+ * copied, up to GT_DECODE_VALUE_WORDS words, in place of the oldest if GT_DECODE_VALUES are noted. */
 void gt_decode_note_values(struct gt_decode *decode, uint32_t type, const uint64_t *data,
 			   uint32_t there);
 /* Gives a record the values that were noted for it; those that have waited for too many records are

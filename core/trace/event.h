@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is known of an event with fields (GRAFTRACE_EVENT_PROBE), and its fields out of a record.
- * Freestanding; records are hostile.
+ * Freestanding, reentrant, no locks; records are hostile, formats were checked. gt_event_put_named() and
+ * gt_target_put_values() call operations of the target's names. Nothing here fails. Each ..._put_...() writes at most
+ * `room` bytes at `at`, without a zero byte, and returns where its text ends; what has no room is left out.
  */
 #ifndef GT_CORE_TRACE_EVENT_H
 #define GT_CORE_TRACE_EVENT_H
@@ -70,7 +72,8 @@ struct gt_event_value {
 	const char *text; /* in the record */
 };
 
-/* Whether the two have one name, and fields of the same names and types in the same order. */
+/* Whether the two have one system and name, and fields of the same names, types, looks (`show`) and counts in the same
+ * order. */
 bool gt_event_is_same_format(const struct gt_event_format *a, const struct gt_event_format *b);
 
 /* Whether one word of a list names the event: "system:name", each a glob, or a system or a name
@@ -99,7 +102,7 @@ bool gt_event_is_mark(const char *system, const char *name);
 /* How many of them the event has: 0, 1 or 2. Linux prints them in brackets. */
 uint32_t gt_event_hidden_fields(const struct gt_event_format *format);
 
-/* Which event of a program's system calls it is (event_syscall.c). */
+/* Which event of a program's system calls a format is of (event_syscall.c). */
 enum gt_event_call {
 	GT_EVENT_NO_CALL = 0,
 	GT_EVENT_ENTER,
@@ -110,58 +113,61 @@ enum gt_event_call {
 
 enum gt_event_call gt_event_call_of(const struct gt_event_format *format);
 
-/* The field with the text or the bytes that the call's argument leads to, which is called
- * "__ARGUMENT_val". 0: there is none. */
+/* The index of the field with the text or the bytes that the call's argument leads to, which is called
+ * "__ARGUMENT_val". 0: there is none (field 0 is the call's number). */
 uint32_t gt_event_field_behind(const struct gt_event_format *format, const char *argument);
 
 struct gt_record;
 
-/* Field `index` of the event record. */
+/* Sets *value to field `index` of the record, an EVENT; GT_EVENT_FAULT where there is no such field. A text points into the
+ * record's. */
 void gt_event_value(const struct gt_event_format *format, const struct gt_record *record,
 		    uint32_t index, struct gt_event_value *value);
 
-/* What people see of an event, within the limits of gt_event_put_fields: "NAME: name=value name=value",
- * of a mark its text alone and ": value". with_system: "SYSTEM:NAME". */
+/* What people see of an event: "NAME: name=value name=value", of a mark its text alone and ": value". with_system:
+ * "SYSTEM:NAME". */
 char *gt_event_put(const struct gt_event_format *format, const struct gt_record *record,
 		   bool with_system, char *at, size_t room);
 
 /* The same, with functions named: values that are `symbol`s and, of a kernel, where a dynamic probe has happened, as
- * Linux prints those of kprobes. Of a program that place is a number, as of uprobes. */
+ * Linux prints those of kprobes. Of a program that place is a number, as of uprobes. target: who knows the functions; NULL:
+ * they are numbers. pid: of the process that the event is of. */
 #define GT_EVENT_KERNEL "kernel" /* a kernel's own object */
 struct gt_target;
 char *gt_event_put_named(const struct gt_event_format *format, const struct gt_record *record,
 			 bool with_system, struct gt_target *target, uint32_t pid, char *at,
 			 size_t room);
 
-/* "name=value name=value" for people, as Linux prints fields. At most `room` bytes at `at`, and no
- * zero byte; returns where it ends. What could steer a terminal becomes '?'. */
+/* "name=value name=value" for people, as Linux prints fields; of a format with a `print`, what that says. What could steer
+ * a terminal becomes '?'. */
 #define GT_EVENT_TEXT_MAX 1024
 char *gt_event_put_fields(const struct gt_event_format *format, const struct gt_record *record,
 			  char *at, size_t room);
 
-/* What an event says by its `print`, and the same text for Linux's format files (event_print.c). At
- * most `room` bytes at `at`; returns where it ends. */
+/* What an event says by its `print`, which must not be NULL, and the same text for Linux's format files
+ * (event_print.c). */
 char *gt_event_put_printed(const struct gt_event_format *format, const struct gt_record *record,
 			   char *at, size_t room);
 char *gt_event_put_printed_format(const struct gt_event_format *format, char *at, size_t room);
 
-/* The format of a kernel's static event. */
+/* Sets *format to that of a kernel's static event, whose strings it keeps. Fields beyond GRAFTRACE_PROBE_FIELDS are left
+ * out. */
 struct graftrace_kernel_event;
 void gt_event_of_kernel(const struct graftrace_kernel_event *event, struct gt_event_format *format);
 
-/* A field's value by itself, within the same limits. */
+/* A field's value by itself, in quotes if it is a text; "(fault)". */
 char *gt_event_put_value(const struct gt_event_field *field, const struct gt_event_value *value,
 			 char *at, size_t room);
 
-/* Who knows the function that begins at, or has, an address: its name, or NULL. */
+/* Who knows the function that begins at an address: its name, which must stay until the next call, or NULL. */
 struct gt_event_names {
 	const char *(*at)(void *data, uint64_t address);
 	void *data;
 };
 
 /* A function's arguments as Linux's function tracers print them since 6.15, "a=1, b=0x2"; or its result,
- * without a name. hex: numbers as such (options/funcgraph-retval-hex). names: may be NULL. At most
- * `room` bytes at `at`, no zero byte; returns where it ends. */
+ * without a name. record: as gt_record_values() makes it. hex: numbers as such (options/funcgraph-retval-hex). names: may
+ * be NULL. */
 char *gt_event_put_values(const struct gt_event_format *format, const struct gt_record *record,
 			  const struct gt_event_names *names, bool hex, char *at, size_t room);
 
@@ -172,7 +178,7 @@ struct gt_target;
 char *gt_target_put_values(struct gt_target *target, uint32_t pid, const struct gt_record *record,
 			   bool hex, char *at, size_t room);
 
-/* The printf text of Linux's format files, `"…", REC->a, REC->b`: at most `room` bytes. */
+/* The printf text of Linux's format files, `"…", REC->a, REC->b`. */
 char *gt_event_put_print_format(const struct gt_event_format *format, char *at, size_t room);
 
 #endif
