@@ -521,6 +521,16 @@ static int refuse_other(struct scan *scan, struct gt_message *message)
 	return gt_fail(message, GT_EFORMAT, "is no graftrace recording: byte 0 does not begin one");
 }
 
+/* Sets the message of a file that cannot be read, with the problem that gt_recording_read() added last. */
+static void refuse_unread(const struct gt_recording *recording, struct gt_message *message)
+{
+	const uint32_t last = recording->problem_count - 1;
+	const char *problem = last < GT_RECORDING_PROBLEMS ? recording->problems[last] : NULL;
+
+	gt_message_set(message, "cannot be opened: %s",
+		       problem != NULL ? problem : "a part of it cannot be read");
+}
+
 int gt_recording_scan(struct gt_recording *recording, struct gt_message *message)
 {
 	struct scan scan = { .recording = recording };
@@ -547,6 +557,8 @@ int gt_recording_scan(struct gt_recording *recording, struct gt_message *message
 			       "(start block at byte %d)",
 			       GRAFTRACE_FILE_MAGIC_BYTES);
 		error = GT_EFORMAT;
+	} else if (error == GT_EIO) {
+		refuse_unread(recording, message);
 	} else if (!error && !recording->have_clock) {
 		gt_message_set(message,
 			       "cannot be read: the block with the clock is missing or damaged%s%s",

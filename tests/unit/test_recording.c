@@ -9,9 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
 #include "read/columns.h"
@@ -23,6 +25,17 @@
 #include "read/writer.h"
 #include "tests/unit/recording_sample.h"
 #include "tests/unit/recording_directory.h"
+
+/* A disk with an error: from this byte on nothing of a file can be read. */
+static off_t unreadable_from = INT64_MAX;
+
+ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
+{
+	if (offset < unreadable_from)
+		return syscall(SYS_pread64, fd, bytes, count, offset);
+	errno = EIO;
+	return -1;
+}
 
 static const char *const arguments[] = { "./prog", "it's", "a test", NULL };
 static const char *const option_list[] = { "tracer=function_graph", "buffer-size=64M", NULL };
@@ -670,6 +683,21 @@ static void no_recordings_are_refused_in_words(void **state)
 	assert_int_equal(gt_recording_open("/dev/zero", &recording, &message), GT_EFORMAT);
 }
 
+static void a_disk_that_cannot_be_read_is_said(void **state)
+{
+	const struct sample sample = { 15, 2, 50, 1000, 100, true };
+	struct gt_message message = { "" };
+	struct gt_recording *recording;
+	(void)state;
+	write_sample(&sample, false);
+	unreadable_from = 4096;
+	assert_int_equal(gt_recording_open(path, &recording, &message), GT_EIO);
+	unreadable_from = INT64_MAX;
+	assert_null(recording);
+	assert_non_null(strstr(message.text, "cannot be opened: byte 4"));
+	assert_non_null(strstr(message.text, "cannot be read: Input/output error"));
+}
+
 /* A file made block by block. */
 
 struct crafted {
@@ -897,6 +925,7 @@ int main(void)
 		cmocka_unit_test(a_sink_that_goes_on_accepts_all_after_an_error),
 		cmocka_unit_test(no_room_at_all_is_said),
 		cmocka_unit_test(no_recordings_are_refused_in_words),
+		cmocka_unit_test(a_disk_that_cannot_be_read_is_said),
 		cmocka_unit_test(newer_formats_are_refused_and_newer_blocks_passed_over),
 		cmocka_unit_test(small_files_cannot_make_much_work),
 		cmocka_unit_test(recordings_longer_than_4_gigabytes_open),
