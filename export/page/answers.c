@@ -80,9 +80,9 @@ bool gt_question_range(const char **list, uint32_t *first, uint32_t *last)
 
 	if (**list < '0' || **list > '9')
 		return false;
-	*first = *last = (uint32_t)strtoul(*list, &end, 10);
+	*first = *last = (uint32_t)gt_at_most(strtoull(*list, &end, 10), UINT32_MAX);
 	if (*end == '-' && end[1] >= '0' && end[1] <= '9')
-		*last = (uint32_t)strtoul(end + 1, &end, 10);
+		*last = (uint32_t)gt_at_most(strtoull(end + 1, &end, 10), UINT32_MAX);
 	if (*end == ',' && end[1] != '\0')
 		end++;
 	*list = end;

@@ -327,6 +327,8 @@ static void questions_that_make_no_sense_are_refused(void **state)
 			 GT_EINVAL);
 	assert_int_equal(ask("names", "ids", "0-4294967295", NULL, NULL, NULL, NULL), GT_OK);
 	assert_string_equal(out.buffer, "{\"0\":\"f1\",\"1\":\"f2\"}");
+	assert_int_equal(ask("names", "ids", "4294967296", NULL, NULL, NULL, NULL), GT_OK);
+	assert_string_equal(out.buffer, "{}");
 	assert_int_equal(ask("names", "ids", "a", NULL, NULL, NULL, NULL), GT_EINVAL);
 }
 
