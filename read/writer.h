@@ -6,8 +6,10 @@
  * synced to the disk.
  *
  * The sink's calls and the functions here come from one thread at a time, but for
- * gt_file_writer_set_pressure, which any thread may call. After an error every later call gives the
- * same error and writes nothing.
+ * gt_file_writer_set_pressure, which any thread may call; no locks. Functions that return int give 0 or an error:
+ * GT_ENOSPC, GT_EIO and GT_EPERM (the file), GT_ENOMEM, and the sink's GT_EINVAL (numbers or fields that no file can
+ * have). After an error every later call gives the same error and writes nothing. Bytes and strings that are given stay
+ * the caller's, and are needed no more when the call returns.
  */
 #ifndef GT_READ_WRITER_H
 #define GT_READ_WRITER_H
@@ -45,8 +47,8 @@ struct gt_file_writer_options {
 	 * GT_EPERM: it is not a file of this user's with one name. */
 	uint64_t append_at;
 	uint64_t append_number;
-	/* After an error the sink's functions return 0 and only count calls (gt_file_writer_missed); the caller
-	 * asks gt_file_writer_error. */
+	/* After an error the sink's functions, and no others, return 0 and only count calls
+	 * (gt_file_writer_missed); the caller asks gt_file_writer_error. */
 	bool goes_on;
 	/* Sees each writer before it is written, and may give it another name. NULL: nobody does. */
 	void (*see_writer)(void *data, struct gt_writer *writer);
@@ -74,7 +76,7 @@ int gt_file_writer_flush(struct gt_file_writer *writer);
  * program are in the file soon. The sink's functions do it too. */
 int gt_file_writer_flush_old(struct gt_file_writer *writer);
 
-/* Adds an option (name=value) that was not known at the start. */
+/* Writes an option (name=value) that was not known at the start; cut to 65535 bytes. */
 int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
 
 /* Writes the histograms of an event: "SYSTEM:NAME", a line feed and their text, at most GT_FILE_HISTS_BYTES; the
@@ -82,15 +84,15 @@ int gt_file_writer_option(struct gt_file_writer *writer, const char *option);
 #define GT_FILE_HISTS_BYTES (32u << 20)
 int gt_file_writer_hists(struct gt_file_writer *writer, const char *text);
 
-/* Writes a file of a recording of Linux, by its name: in a block of its own, or several if it is long. */
+/* Writes a file of a recording of Linux, by its name: in a block of its own, or several if it has more than 16 MiB. */
 int gt_file_writer_kernel_file(struct gt_file_writer *writer, const char *name, const void *bytes,
 			       size_t count);
-/* The same for many small files, which share blocks. A block is written when it is full, or by
- * gt_file_writer_kernel_gathered(): neither flush nor finish nor destroy writes it. */
+/* The same for many small files, which share blocks; one of more than a MiB gets blocks of its own. A block is written
+ * when it is full, or by gt_file_writer_kernel_gathered(): neither flush nor finish nor destroy writes it. */
 int gt_file_writer_kernel_gather(struct gt_file_writer *writer, const char *name, const void *bytes,
 				 size_t count);
 int gt_file_writer_kernel_gathered(struct gt_file_writer *writer);
-/* Writes a block of pages of a CPU's ring: `count` bytes, a multiple of page_bytes, up to 16 MB. */
+/* Writes a block of pages of a CPU's ring: `count` bytes, a multiple of page_bytes, up to 16 MiB, which is not checked. */
 int gt_file_writer_kernel_pages(struct gt_file_writer *writer, uint32_t cpu, const void *pages,
 				size_t count, size_t page_bytes);
 
@@ -112,7 +114,8 @@ struct gt_file_writer_totals {
 };
 
 /* Writes what is gathered (as flush) and the end block, and closes the file, which is then complete. Afterwards,
- * also after an error, nothing can be written. *message is set in any case, "" without an error: not NULL. */
+ * also after an error, only the sink, error, missed, bytes and destroy may be called. *message is set in any case, ""
+ * without an error: not NULL. */
 int gt_file_writer_finish(struct gt_file_writer *writer, const struct gt_file_writer_totals *totals,
 			  struct gt_message *message);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The page's own memory: read by page.c, looked at by answers.c and format_html.c. */
+/* The page's own memory: read by page.c, looked at by answers*.c and format_html.c.
+ *
+ * While the page is read, its functions are the reader's, in one thread, and take no lock; gt_page_add_left() alone is the
+ * helper's where there is one. When it was read, nothing changes but the selections. */
 #ifndef GT_EXPORT_PAGE_PAGE_PRIVATE_H
 #define GT_EXPORT_PAGE_PAGE_PRIVATE_H
 
@@ -135,12 +138,13 @@ struct gt_page {
 	uint64_t asked;
 };
 
+/* Ticks as nanoseconds. */
 static inline uint64_t gt_page_ns(const struct gt_page *page, uint64_t ticks)
 {
 	return gt_clock_duration_ns(&page->options.target->clock, ticks);
 }
 
-/* Nanoseconds since the start of the recording. */
+/* Nanoseconds from the start of the recording to a clock; 0 of an earlier one. */
 static inline uint64_t gt_page_at(const struct gt_page *page, uint64_t clock)
 {
 	uint64_t start = page->start;
@@ -148,12 +152,14 @@ static inline uint64_t gt_page_at(const struct gt_page *page, uint64_t clock)
 	return (int64_t)(clock - start) > 0 ? gt_page_ns(page, clock - start) : 0;
 }
 
-/* Adds a call that has ended to the sums and the boxes. GT_ENOMEM. */
+/* Adds a call that has ended to the sums and the boxes. From the helper's thread; without a helper, the reader's.
+ * GT_ENOMEM: the page is of no use. */
 int gt_page_add_left(struct gt_page *page, const struct gt_page_left *left);
 
 /* Starts the helper, a thread that adds calls which the reader hands over when they have ended. If it cannot be started
- * or is not wanted, the reader adds them itself. */
+ * or is not wanted (options.one_thread, a single CPU), the reader adds them itself. */
 void gt_page_helper_start(struct gt_page *page);
+/* The cold half of gt_page_helper_give(): the places are used up. */
 int gt_page_helper_give_slow(struct gt_page *page);
 /* Hands over the call that was filled into `next_left`; or adds it, without a helper. GT_ENOMEM, also
  * for one before. */
@@ -163,15 +169,17 @@ static inline int gt_page_helper_give(struct gt_page *page)
 	__builtin_prefetch(page->next_left + 4, 1);
 	return ++page->next_left == page->left_end ? gt_page_helper_give_slow(page) : GT_OK;
 }
-/* Returns when all that was handed over is added: then arrays of the page can be moved. */
+/* Returns when all that was handed over is added (after an error: dropped): then arrays of the page can be moved. */
 void gt_page_helper_wait(struct gt_page *page);
-/* The same, and ends the thread. GT_ENOMEM: not all could be added. */
+/* The same, and ends the thread; without a helper it does nothing. GT_ENOMEM: not all could be added. */
 int gt_page_helper_end(struct gt_page *page);
 /* Call when all calls were added: makes the coarser levels of all tracks, in several threads. GT_ENOMEM. */
 int gt_page_finish_tracks(struct gt_page *page);
 
-/* values.c. add: the values of a call that has ended, copied; they may be NULL; GT_ENOMEM. sort: call it when all were
- * added, before find. find: NULL: none were recorded, or kept. arguments, result: NULL: not recorded. */
+/* values.c. add: the values of a call that has ended, which began at that clock; copied, up to 200 bytes of each; NULL:
+ * not recorded. Behind GT_PAGE_VALUES calls they are only counted. GT_ENOMEM. sort: call it when all were added, before
+ * find. find: those of the call that began at that time (ns, gt_page_at()); NULL: none were recorded, or kept. arguments,
+ * result: as long as the page; NULL: not recorded. forget: frees them all, once. */
 int gt_page_add_values(struct gt_page *page, uint32_t lane, uint32_t depth, uint64_t clock,
 		       const char *arguments, const char *result);
 void gt_page_sort_values(struct gt_page *page);
@@ -182,7 +190,7 @@ const char *gt_page_result(const struct gt_page_value *value);
 void gt_page_forget_values(struct gt_page *page);
 
 /* Makes or finds the merged tree of "all", "pid:N" or "lane:N". Call with page->lock held; *selection is valid until
- * the lock is released. GT_EINVAL, GT_ENOENT, GT_ENOMEM. */
+ * the lock is released. GT_EINVAL: it is none of these; GT_ENOENT: there is no such lane or process; GT_ENOMEM. */
 int gt_page_select(struct gt_page *page, const char *of, struct gt_page_selection **selection);
 
 /* The extent of an answer for all lanes, from start to end. */
@@ -193,7 +201,8 @@ struct gt_page_whole {
 	size_t most;	    /* bytes */
 };
 
-/* The answer to `timeline` of that. GT_ENOSPC: it has more bytes. GT_ENOMEM. */
+/* Appends the answer to `timeline` of that, when the page was read. Uses the target: not beside gt_page_answer() in another
+ * thread, for it takes no lock. GT_ENOSPC: it has more bytes; GT_ENOMEM. Then what stands in `out` is of no use. */
 int gt_page_put_whole_timeline(struct gt_page *page, const struct gt_page_whole *whole,
 			       struct gt_out *out);
 
