@@ -2,7 +2,7 @@
 /*
  * Columns of a row, as formats with a row a call and those with a row an event share them: of CSV and of
  * ClickHouse's TabSeparated with the separator behind, and members of an object of JSON. What is not
- * known is empty, \N or null.
+ * known is empty, \N or null. One thread at a time for each `out`; errors are in out->error.
  */
 #ifndef GT_EXPORT_COLUMNS_H
 #define GT_EXPORT_COLUMNS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events with fields, counted: how many there were of each, how often, and the least, mean and
- * greatest value of each field that is a number.
+ * greatest value of each field that is a number. One thread at a time.
  */
 #ifndef GT_EXPORT_EVENTS_H
 #define GT_EXPORT_EVENTS_H

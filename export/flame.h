@@ -3,7 +3,7 @@
  * A flame graph as one SVG file that needs nothing else: time goes to the right, calls upwards; a
  * click on a frame makes it as wide as the picture, a click on the bottom goes back, and what is
  * typed behind Ctrl-F in the browser is found, since names are text. Frames narrower than a tenth of
- * a unit are left out; their time stays in their caller's.
+ * a unit are left out; their time stays in their caller's. One thread at a time.
  */
 #ifndef GT_EXPORT_FLAME_H
 #define GT_EXPORT_FLAME_H
@@ -13,7 +13,7 @@
 
 #define GT_FLAME_WORDS 256
 
-/* Each function is given `user` and the index of a node. */
+/* All stays the caller's. Each function is given `user` and the index of a node, below the root. */
 struct gt_flame {
 	const struct gt_tree *tree; /* finished; the frames are as wide as its totals */
 	const char *title;
@@ -28,7 +28,7 @@ struct gt_flame {
 /* Writes a time with three significant digits: "12.3 ms". */
 void gt_flame_time(char text[32], uint64_t ns);
 
-/* Writes the SVG file. GT_EIO. */
+/* Writes the SVG file, and does not flush `out`. GT_EIO: out->error. */
 int gt_flame_write(const struct gt_flame *flame, struct gt_out *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What formats with a row for each event share: a moment's names and the values of its fields. */
+/* What formats with a row for each event share: a moment's names and the values of its fields. They are called in
+ * `moment` of a format (export.h), and what they give lives as long as the moment. */
 #ifndef GT_EXPORT_FORMAT_EVENTS_H
 #define GT_EXPORT_FORMAT_EVENTS_H
 
@@ -28,6 +29,7 @@ bool gt_event_fields_next(const struct gt_moment *moment, uint32_t *at, struct g
 
 /* The innermost open call of the lane; NULL: there is none. */
 const struct gt_stack_call *gt_event_call(const struct gt_lane *lane);
+/* The names of the event of the moment; of a text of trace_marker "ftrace" and "print". */
 const char *gt_event_system(const struct gt_moment *moment);
 const char *gt_event_name(const struct gt_moment *moment);
 

@@ -26,7 +26,8 @@ struct gt_graph_options {
 	bool source;	/* … and of text that line itself */
 };
 
-/* Reads the target and writes the tree. GT_ENOMEM; GT_EIO (out->error); GT_ENOENT: no call is left. */
+/* Reads the target, writes the tree and flushes `out`. *report is what was read; after an error it may not be set.
+ * GT_ENOMEM; GT_EIO (out->error); GT_ENOENT: no call is left, and nothing was written. */
 int gt_graph_write(struct gt_target *target, const struct gt_graph_options *options,
 		   struct gt_out *out, struct gt_stack_report *report);
 

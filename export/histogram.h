@@ -2,7 +2,7 @@
 /*
  * A log-linear histogram of durations: 32 steps to each power of two, so that a quantile is right
  * to a thirty-second of itself, whatever the durations are. Memory is taken for a power of two when
- * the first duration falls into it, and never grows with the number of durations. All zero: empty.
+ * the first duration falls into it, and never grows with the number of durations. All zero: empty. One thread at a time.
  */
 #ifndef GT_EXPORT_HISTOGRAM_H
 #define GT_EXPORT_HISTOGRAM_H
@@ -54,6 +54,7 @@ uint64_t gt_histogram_between(const struct gt_histogram *histogram, uint64_t low
 /* The shortest duration that a step of an octave counts. */
 uint64_t gt_histogram_low(unsigned octave, unsigned step);
 
+/* Frees its memory, and makes it empty. */
 void gt_histogram_fini(struct gt_histogram *histogram);
 
 #endif

@@ -13,6 +13,7 @@
  *       "rest": [[name, calls, total, self], ...] }             the first of those functions
  *
  * A function's name may be any bytes: '<', '>' and '&' are written as \u00XX, bytes that are no UTF-8 as U+FFFD.
+ * One thread at a time.
  */
 #ifndef GT_EXPORT_HTML_H
 #define GT_EXPORT_HTML_H
@@ -32,7 +33,8 @@
 
 /*
  * Writes the page to fd. source: what the page says it is of (a file's name); bad_rows: how many
- * rows could not be read. GT_ENOMEM; GT_EIO with the system's words in *message.
+ * rows could not be read. fd stays the caller's. GT_ENOMEM; GT_EIO with the system's words in *message: a part may have
+ * been written.
  */
 int gt_html_write_breakdown(int fd, const struct gt_breakdown *breakdown, const char *source,
 			    uint64_t bad_rows, struct gt_message *message);

@@ -15,7 +15,7 @@
 struct gt_proto {
 	uint8_t *bytes;
 	size_t used, room;
-	bool failed; /* there was no memory: what was appended since is missing */
+	bool failed; /* there was no memory: some of what was appended is missing */
 };
 
 static inline void gt_proto_raw(struct gt_proto *proto, const void *bytes, size_t count)

@@ -11,6 +11,8 @@
  *
  * Where the target knows when threads were off the CPU, self time has two parts: on the CPU and off
  * it. What a thread slept belongs to the call that was its innermost then.
+ *
+ * One thread at a time; a report that was made is only read by gt_report_format…().
  */
 #ifndef GT_EXPORT_REPORT_H
 #define GT_EXPORT_REPORT_H
@@ -118,7 +120,7 @@ int gt_report_parse_fields(const char *text, unsigned *fields, struct gt_message
 int gt_report_make(struct gt_target *target, const struct gt_report_options *options,
 		   struct gt_report **report, struct gt_message *message);
 
-/* Leaves only the rows whose names match the glob. */
+/* Leaves only the rows whose names match the glob. The sums stay as they are. */
 void gt_report_keep(struct gt_report *report, const char *glob);
 
 /* Orders the rows; equal ones by calls, then by name. */

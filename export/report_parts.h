@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the table share: report.c reads the records, report_rows.c finds the row of a
- * function and makes the rows that are shown, report_order.c sorts them, report_format.c prints them.
+ * function and makes the rows that are shown, report_order.c sorts them, report_format.c prints them. The
+ * collector is the caller's alone; no locks.
  */
 #ifndef GT_EXPORT_REPORT_PARTS_H
 #define GT_EXPORT_REPORT_PARTS_H

@@ -2,7 +2,7 @@
 /*
  * Why threads were off the CPU, by thread and by what ended it: how often, how long they slept until
  * somebody woke them, and how long they then waited for a CPU. Of recordings with Linux's switches
- * and wake-ups, whose reader writes an event graftrace:off_cpu where a thread runs again.
+ * and wake-ups, whose reader writes an event graftrace:off_cpu where a thread runs again. One thread at a time.
  */
 #ifndef GT_EXPORT_RESTS_H
 #define GT_EXPORT_RESTS_H

@@ -23,11 +23,15 @@ struct gt_spool {
 	int error; /* errno */
 };
 
+/* Makes an empty one; no file is opened yet. */
 void gt_spool_init(struct gt_spool *spool);
-/* Appends bytes to a lane. GT_ENOMEM; GT_EIO (spool->error has the errno). */
+/* Appends bytes to a lane. GT_ENOMEM; GT_EIO (spool->error has the errno): a part may be there, and the spool is of no
+ * use. */
 int gt_spool_add(struct gt_spool *spool, uint32_t lane, const void *bytes, size_t count);
-/* Writes all of a lane's bytes, from the first to the last. GT_EIO. */
+/* Writes all of a lane's bytes, from the first to the last; of a lane without any, nothing. GT_ENOMEM; GT_EIO: the
+ * temporary file cannot be read (spool->error), or out->error is set. */
 int gt_spool_copy(struct gt_spool *spool, uint32_t lane, struct gt_out *out);
+/* Closes the temporary file, which is gone then. */
 void gt_spool_fini(struct gt_spool *spool);
 
 #endif

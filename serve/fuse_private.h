@@ -193,9 +193,10 @@ void gt_fuse_describe(const struct gt_fuse *fuse, const char *path, mode_t mode,
 
 /* Makes the path of a name below a folder's path. False: it is too long. Any thread; no lock. */
 bool gt_fuse_join(char path[GT_FUSE_PATH_BYTES], const char *above, const char *name);
-/* Carries out a job of a name, whose path is in `data`, and answers it. The job stays the caller's. Takes the locks of
- * the tables of nodes and of owners, each for moments, and calls gt_control_find(): from the receiving thread only where
- * gt_control_find_waits() is false; from the working thread always. */
+/* Carries out a job of a name (GT_FUSE_LOOK_UP and the works behind it), whose path is in `data`, and answers it, with an
+ * errno where it fails. The job stays the caller's. Takes the locks of the tables of nodes and of owners, each for
+ * moments, and calls gt_control_find() and gt_control_list_next(), which take the target's locks: from the receiving
+ * thread only where gt_control_find_waits() is false; from the working thread always. */
 void gt_fuse_answer_name(struct gt_fuse *fuse, struct gt_fuse_job *job);
 /* Whether a job asks for a name or attributes of it that can be answered as they were last found, without asking the
  * target: the kernel has the path's number. From the receiving thread, also with fuse->lock held; takes the lock of the
@@ -231,7 +232,8 @@ void gt_fuse_look_polled(struct gt_fuse *fuse);
  * it early. From the working thread; takes fuse->lock. */
 bool gt_fuse_claim(struct gt_fuse_job *job);
 
-/* Appends the job to the queue, which then owns it and its data. From the receiving thread; takes fuse->lock. */
+/* Appends the job to the queue, which then owns it and its data, and wakes the working thread. Sets job->changes. From
+ * the receiving thread; takes fuse->lock. */
 void gt_fuse_push(struct gt_fuse *fuse, struct gt_fuse_job *job);
 /* Makes a job: stores the parameters, the thread that asks and the file that `info` names; all other members are zero,
  * and so are the data_bytes bytes of `data`. NULL: no memory; then the request was answered with ENOMEM. From the
@@ -240,14 +242,18 @@ struct gt_fuse_job *gt_fuse_job_make(struct gt_fuse *fuse, enum gt_fuse_work wor
 				     fuse_req_t request, struct fuse_file_info *info,
 				     size_t data_bytes);
 
-/* Frees the job, and its poll handle. From the thread that has it; no lock is needed or taken. */
+/* Frees the job, and its poll handle; job->file stays. Answers nothing: that must have been done. From the thread that
+ * has the job; no lock is needed or taken. */
 void gt_fuse_job_drop(struct gt_fuse_job *job);
 
-/* Call before and after the working thread carries a job out that changes something. Both take fuse->lock. */
+/* Call before and after the working thread carries a job out that changes something (job->changes), in that thread. Both
+ * take fuse->lock. */
 void gt_fuse_begin_change(struct gt_fuse *fuse, struct gt_fuse_job *job);
 void gt_fuse_end_change(struct gt_fuse *fuse);
-/* Answers requests of traced threads if a change has been under way for long. From the receiving thread; takes
- * fuse->lock, and reads files of /proc without it. */
+/* Answers requests of traced threads if a change has been under way for GT_FUSE_LONG_MS: the change and closes with
+ * success, known names (gt_fuse_is_known) as they were, others with EINTR where a stop of the tracing has interrupted
+ * them. Frees jobs that need not be carried out any more. From the receiving thread; takes fuse->lock and, within it, the
+ * lock of the table of nodes, and reads files of /proc without them. */
 void gt_fuse_answer_traced(struct gt_fuse *fuse);
 
 extern const struct fuse_lowlevel_ops gt_fuse_operations;

@@ -14,7 +14,7 @@
 #include "export/histogram.h"
 
 #define GT_PAGE_SLOWEST 12u
-#define GT_PAGE_CPUS	256u /* those with higher numbers are not told apart */
+#define GT_PAGE_CPUS	256u /* those with higher numbers are left out */
 
 struct gt_page_slow {
 	uint64_t start, took;
@@ -53,7 +53,7 @@ struct gt_page_functions {
 	uint32_t table_size;
 };
 
-/* GT_ENOMEM. */
+/* Makes an empty one; the target must outlive it. GT_ENOMEM: call gt_page_functions_fini all the same. */
 int gt_page_functions_init(struct gt_page_functions *functions, struct gt_target *target);
 
 /* The slot of a number, or a free one. */
@@ -88,13 +88,14 @@ static inline bool gt_page_function_is_slow(const struct gt_page_function *funct
 	       took > function->slow[GT_PAGE_SLOWEST - 1].took;
 }
 
-/* Adds such a call to them; a faster one goes. */
+/* Adds such a call to them, in its place; the fastest goes if there is no room. */
 void gt_page_function_note_slow(struct gt_page_function *function, const struct gt_page_slow *slow);
 
+/* The cold half of gt_page_function_add_cpu(): makes room for that CPU. */
 int gt_page_function_add_cpu_slow(struct gt_page_function *function, uint32_t cpu,
 				  uint64_t self_ticks);
 
-/* GT_ENOMEM. */
+/* Adds the own ticks of a call on a CPU; nothing for a CPU from GT_PAGE_CPUS on. GT_ENOMEM. */
 static inline int gt_page_function_add_cpu(struct gt_page_function *function, uint32_t cpu,
 					   uint64_t self_ticks)
 {
