@@ -42,23 +42,26 @@ static void tell_kernel(const char *command, const char *path, const struct gt_l
 			    path, (unsigned long long)notes->unknown);
 }
 
-/* Merges the kernel's part of a recording into the program's; if that fails, the program's part
- * alone is shown. */
-static void put_beside(const char *command, const char *path, bool kernel_only,
-		       struct gt_recording **recording)
+/* Merges the kernel's part of a recording into the program's, or puts it in its place. If that fails, the
+ * program's part alone is shown where both are wanted. */
+static int put_beside(const char *command, const char *path, bool kernel_only,
+		      struct gt_recording **recording, struct gt_message *message)
 {
 	struct gt_linux_notes notes = { 0 };
-	struct gt_message message = { "" };
 	struct gt_recording *both;
+	const int error = (kernel_only ? gt_beside_open_kernel : gt_beside_open)(path, &both,
+										 &notes, message);
 
-	if ((kernel_only ? gt_beside_open_kernel : gt_beside_open)(path, &both, &notes, &message) !=
-	    0) {
-		gt_complain(command, "%s: what the kernel recorded is left out", message.text);
-		return;
+	if (error != 0 && kernel_only)
+		return error;
+	if (error != 0) {
+		gt_complain(command, "%s: what the kernel recorded is left out", message->text);
+		return 0;
 	}
 	tell_kernel(command, path, &notes);
 	gt_recording_close(*recording);
 	*recording = both;
+	return 0;
 }
 
 struct gt_recording *gt_look_open(const char *command, const char *path)
@@ -104,8 +107,11 @@ struct gt_recording *gt_look_open_parts(const char *command, const char *path, u
 	}
 	if (error == 0)
 		tell_kernel(command, path, &notes);
-	if (error == 0 && parts != GT_LOOK_USER && gt_has_linux(recording))
-		put_beside(command, path, parts == GT_LOOK_KERNEL, &recording);
+	if (error == 0 && parts != GT_LOOK_USER && gt_has_linux(recording)) {
+		error = put_beside(command, path, parts == GT_LOOK_KERNEL, &recording, &message);
+		if (error != 0)
+			gt_recording_close(recording);
+	}
 	if (error == 0)
 		return recording;
 	if (error == GT_ENOENT && strcmp(path, GT_DEFAULT_RECORDING) == 0)
@@ -281,10 +287,14 @@ const char *gt_look_propose(struct gt_recording *recording, const char *word,
 	struct gt_function function;
 
 	text[0] = '\0';
-	for (uint32_t i = 1; word != NULL && i < end; i++)
-		if (gt_target_function(target, i, &function) == 0 && function.name != NULL)
-			gt_propose(&nearest, word, function.name);
-	if (nearest.word != NULL && strcmp(nearest.word, word) != 0)
+	for (uint32_t i = 1; word != NULL && i < end; i++) {
+		if (gt_target_function(target, i, &function) != 0 || function.name == NULL)
+			continue;
+		if (strcmp(function.name, word) == 0)
+			return text;
+		gt_propose(&nearest, word, function.name);
+	}
+	if (nearest.word != NULL)
 		snprintf(text, GT_LOOK_PROPOSAL_BYTES, "; did you mean '%.120s'?", nearest.word);
 	return text;
 }

@@ -145,6 +145,16 @@ def test_a_pattern_that_matches_nothing_is_told_with_what_may_be_meant(graftrace
     assert (graftrace.directory / "graftrace.data.old").exists()
 
 
+def test_a_function_that_is_there_and_was_not_called_is_not_taken_for_another(graftrace, compile):
+    program = compile("void turn_back(void) {}\nvoid turn(void) {}\n"
+                      "int main(void) { turn_back(); return 0; }\n", "-O0")
+    graftrace("record", program)
+    for command in ("show", "report"):
+        told = graftrace(command, "--no-pager", "-g", "turn").stderr
+        assert "no call" in told and "did you mean" not in told
+    assert "did you mean 'turn_back'?" in graftrace("show", "--no-pager", "-g", "turn_bac").stderr
+
+
 def test_a_condition_on_a_function_that_is_not_there_is_told_with_what_may_be_meant(graftrace, compile):
     told = graftrace("record", "--stop-when", "main > 10parsecs", code=2).stderr
     assert "is not a duration" in told

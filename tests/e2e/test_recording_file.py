@@ -5,6 +5,7 @@ doc/format.md alone. Both have to find the same."""
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from conftest import BUILD, wait_until
 
 TOOL = BUILD / "tests" / "recording_tool"
 READER = Path(format_reader.__file__)
+END, KERNEL, OPTIONAL, KERNEL_FILE = 7, 9, 2, 2  # numbers of doc/format.md
 
 # seed, writers, sub-buffers of each, words of each, functions, clock differences of any length
 SAMPLES = {
@@ -130,6 +132,37 @@ def test_info_reads_the_whole_trace_to_check_it(graftrace, tmp_path):
     done = graftrace("info", "--check", code=1)
     assert done.stdout == facts
     assert "damaged (checksum)" in done.stderr and "bytes" in done.stderr
+
+
+def put_kernel_file(path):
+    """Adds a file of Linux, which makes the recording one with the kernel's part."""
+    data, at = path.read_bytes(), 16
+    while (block := format_reader.block_header(data, at)).type != END:
+        at += 64 + (block.payload_bytes + 7) // 8 * 8
+    payload = struct.pack("<IIIIQ", KERNEL_FILE, 0, 2, 0, 6) + b"x\0" + b"nobody"
+
+    def header(at, number, kind, flags, payload):
+        fields = struct.pack("<QQHHIQQIII", at, number, kind, 1, flags, len(payload), len(payload), 0, 0,
+                             format_reader.crc32c(payload))
+        made = format_reader.BLOCK_MAGIC + fields
+        return made + struct.pack("<I", format_reader.crc32c(made))
+    end = data[at + 64:]
+    added = header(at, block.number, KERNEL, OPTIONAL, payload) + payload
+    path.write_bytes(data[:at] + added + header(at + len(added), block.number + 1, END, 0, end) + end)
+
+
+def test_the_programs_part_is_not_shown_for_the_kernels(graftrace, tmp_path):
+    path = tmp_path / "graftrace.data"
+    subprocess.run([TOOL, "tree", path, "3", "2000", "50", "0"], capture_output=True, check=True)
+    shown = graftrace("report", "--no-pager").stdout
+    put_kernel_file(path)
+    assert graftrace("info", "--check").stderr == ""
+    nowhere = {"TMPDIR": "/nowhere"}
+    both = graftrace("report", "--no-pager", env=nowhere)
+    assert both.stdout == shown and "what the kernel recorded is left out" in both.stderr
+    kernels = graftrace("report", "--no-pager", "--kernel", code=1, env=nowhere)
+    assert kernels.stdout == ""
+    assert "cannot make a directory below '/nowhere'" in kernels.stderr
 
 
 def test_parse_trace_of_no_recording_at_all_is_refused(graftrace, tmp_path):
