@@ -33,7 +33,9 @@ struct later {
 };
 
 struct gt_live_probes {
-	pthread_mutex_t lock; /* held while rows are added; after change.lock, before the list's */
+	/* Held while rows are added, and while an event is made that can be removed, so that its rows are its own.
+	 * After change.lock, before the list's. */
+	pthread_mutex_t lock;
 	uint32_t shown_until; /* events up to this number have their rows */
 	struct gt_control_group *groups; /* [1 + LATER_GROUPS] */
 	struct gt_control_file *files;
@@ -502,11 +504,13 @@ int gt_live_synthetic_set(struct gt_control_target *target, const char *line, si
 	*error = (struct gt_probe_error){ "", 0 };
 	pthread_mutex_lock(&live->change.lock);
 	result = has_ended(live, message);
+	pthread_mutex_lock(&live->change.probes->lock);
 	if (result == 0)
 		result = gt_session_set_synthetic(live->session, line, bytes, &event, error,
 						  message);
 	if (result == 0)
 		result = show_event(live, event.system, event.name, event.number);
+	pthread_mutex_unlock(&live->change.probes->lock);
 	pthread_mutex_unlock(&live->change.lock);
 	return result;
 }
@@ -519,8 +523,10 @@ int gt_live_synthetics_remove(struct gt_control_target *target, const char *name
 
 	pthread_mutex_lock(&live->change.lock);
 	result = gt_session_remove_synthetics(live->session, name, message);
+	pthread_mutex_lock(&live->change.probes->lock);
 	if (result == 0)
 		hide_events(live);
+	pthread_mutex_unlock(&live->change.probes->lock);
 	pthread_mutex_unlock(&live->change.lock);
 	return result;
 }

@@ -50,6 +50,8 @@ struct gt_session {
 	uint64_t event_version;
 	uint32_t events_told; /* how often all of them were told */
 	bool events_on;
+	void (*defined)(
+		void); /* called when there is a synthetic event, before that returns; NULL: none are taken */
 };
 
 static struct gt_session session;
@@ -418,21 +420,32 @@ int gt_session_set_synthetic(struct gt_session *session, const char *text, size_
 			     struct gt_event_format *event, struct gt_probe_error *error,
 			     struct gt_message *message)
 {
-	(void)session;
 	(void)text;
 	(void)bytes;
-	(void)event;
 	(void)error;
 	(void)message;
-	return GT_EINVAL;
+	if (session->defined == NULL)
+		return GT_EINVAL;
+	*event = (struct gt_event_format){
+		.number = session->event_count + 1,
+		.system = "synthetic",
+		.name = "made",
+		.object = "",
+	};
+	session->events[session->event_count++] = *event;
+	session->event_version++;
+	session->defined();
+	return 0;
 }
 
+/* The last one that was defined. */
 int gt_session_remove_synthetics(struct gt_session *session, const char *name,
 				 struct gt_message *message)
 {
-	(void)session;
 	(void)name;
 	(void)message;
+	session->event_count--;
+	session->event_version++;
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "serve/live/live.h"
@@ -838,6 +839,44 @@ static void whether_an_event_is_on_is_asked_each_time(void **state)
 	assert_null(strstr(get("set_event"), "sold"));
 }
 
+static pthread_t finder;
+static atomic_bool has_looked;
+
+static int find_made(void)
+{
+	static const char path[] = "events/synthetic/made/enable";
+	struct gt_control_node node;
+
+	return gt_control_find(gt_live_control(live), path, strlen(path), &node);
+}
+
+static void *look_for_made(void *data)
+{
+	find_made();
+	atomic_store(&has_looked, true);
+	return data;
+}
+
+/* Another thread looks at the events while one is defined. It may have to wait until that is done. */
+static void look_meanwhile(void)
+{
+	assert_int_equal(pthread_create(&finder, NULL, look_for_made, NULL), 0);
+	for (int ms = 0; ms < 200 && !atomic_load(&has_looked); ms++)
+		usleep(1000);
+}
+
+static void
+a_synthetic_event_that_was_seen_too_early_leaves_no_files_when_it_is_removed(void **state)
+{
+	(void)state;
+	session.defined = look_meanwhile;
+	assert_int_equal(put_as("synthetic_events", "made int x\n", false), 0);
+	assert_int_equal(pthread_join(finder, NULL), 0);
+	assert_int_equal(find_made(), 0);
+	assert_int_equal(put_as("synthetic_events", "!made\n", false), 0);
+	assert_int_equal(find_made(), GT_ENOENT);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -868,6 +907,7 @@ int main(void)
 		TEST(a_profiler_that_found_no_memory_for_sleep_can_be_read),
 		TEST(readers_and_writers_at_once_lose_nothing),
 		TEST(events_are_collected_when_there_are_others_and_only_then),
+		TEST(a_synthetic_event_that_was_seen_too_early_leaves_no_files_when_it_is_removed),
 		TEST(whether_an_event_is_on_is_asked_each_time),
 	};
 
