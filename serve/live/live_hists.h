@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Histograms of a program's events as text: the operations of struct gt_control_ops of the same names,
- * which say what they take and give. Any thread.
+ * which say what they take and give. From any thread, with no lock held: check and open take the session's lock, read and
+ * close none. One thread at a time for what one open gave.
  */
 #ifndef GT_SERVE_LIVE_HISTS_H
 #define GT_SERVE_LIVE_HISTS_H
