@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of rows (control_SUBJECT.c) share: words and numbers as Linux reads them, values
- * made into the handle when it is opened, lists given a line at a time. Freestanding, reentrant.
+ * made into the handle when it is opened, lists given a line at a time. Freestanding, reentrant: no locks but
+ * those of the target's operations, which gt_row_get(), gt_row_set() and the names of folders call. A handle is one
+ * thread's at a time.
  */
 #ifndef GT_CORE_CONTROL_CONTROL_ROW_H
 #define GT_CORE_CONTROL_CONTROL_ROW_H
@@ -29,6 +31,7 @@
 
 size_t gt_row_length(const char *text); /* strlen */
 bool gt_row_is_blank(char byte);	/* a NUL too: kernels' writers end with one */
+/* Whether the bytes are that word and no more. */
 bool gt_row_is_word(const char *bytes, size_t count, const char *word);
 /* Takes blanks off both ends. */
 void gt_row_strip(const char **bytes, size_t *count);
@@ -49,7 +52,7 @@ int gt_row_get(struct gt_control_handle *handle, enum gt_control_value which, ui
 int gt_row_set(struct gt_control_handle *handle, enum gt_control_value which, uint64_t value,
 	       struct gt_message *message);
 
-/* The `read` of rows whose `open` made handle->text. Returns the bytes given, 0 at the end. */
+/* The `read` of rows whose `open` made handle->text. Returns the bytes given, 0 at the end; it cannot fail. */
 int64_t gt_row_read_text(struct gt_control_handle *handle, char *buffer, size_t bytes,
 			 struct gt_message *message);
 /* The `write` of rows that ignore what is written (`echo > trace`): returns `count`. */

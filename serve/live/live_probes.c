@@ -36,7 +36,7 @@ struct gt_live_probes {
 	/* Held while rows are added, and while an event is made that can be removed, so that its rows are its own.
 	 * After change.lock, before the list's. */
 	pthread_mutex_t lock;
-	uint32_t shown_until; /* events up to this number have their rows */
+	uint32_t shown_until;		 /* events up to this number have their rows */
 	struct gt_control_group *groups; /* [1 + LATER_GROUPS] */
 	struct gt_control_file *files;
 	uint32_t count;
