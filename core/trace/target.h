@@ -154,7 +154,8 @@ struct gt_ring_ops {
 	void (*lost)(struct gt_target *target, uint64_t lost[GRAFTRACE_LOST_CAUSES]);
 };
 
-/* The names of what records have numbers of; `data` is the target's name_data. */
+/* The names of what records have numbers of; `data` is the target's name_data. A recording's function, function_at and
+ * line may also fail with GT_ENOMEM. */
 struct gt_name_ops {
 	/* 0 or GT_ENOENT: no such function. */
 	int (*function)(void *data, uint32_t number, struct gt_function *function);
