@@ -511,7 +511,7 @@ def test_a_thread_that_another_one_has_to_provide_with_a_page_does_not_hold_the_
         pytest.skip("this kernel has no userfaultfd, or not for this user")
     with Running(compile(PROVIDES_PAGES, "-O1", "-pthread")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
-        text = tracer.communicate(timeout=60)[1]
+        text = tracer.communicate(timeout=150)[1]
         assert tracer.returncode == 0 or "cannot be stopped" in text, text
         assert target("") == "goes on"
 
