@@ -34,7 +34,7 @@ static int leave_clean(struct gt_session *session, struct gt_tracee *child,
 	return 0;
 }
 
-/* Also if one of them has ended, and cannot be asked any more. */
+/* True also if one of them has ended, and cannot be asked any more. */
 static bool have_one_program(pid_t a, pid_t b)
 {
 	struct stat program, other;
@@ -59,27 +59,36 @@ static bool is_alike(const struct gt_tracee *tracee, const struct gt_process *pr
 	       have_one_program(tracee->process.pid, process->pid);
 }
 
+static struct gt_tracee *first_alike(struct gt_tracee *const *tracees, size_t count,
+				     const struct gt_process *process)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_alike(tracees[i], process))
+			return tracees[i];
+	return NULL;
+}
+
 /*
  * Of which tracee a process is a fork. Its parent may have ended or executed another program since; then others of the
  * same origin have what it had. A wrong one would do harm: its agent and its objects are elsewhere. NULL: of none.
  */
 static struct gt_tracee *find_parent(struct gt_session *session, pid_t pid, pid_t parent_pid)
 {
-	struct gt_tracee *parent = gt_follow_find(session, parent_pid);
+	const struct gt_session_tracees *tracees = &session->tracees;
+	struct gt_tracee *likely = gt_follow_find(session, parent_pid), *parent;
 	struct gt_process process;
 
 	if (gt_process_open(&process, pid, NULL))
 		return NULL;
-	if (!is_alike(parent, &process))
-		parent = gt_follow_find(session, gt_proc_parent(pid));
-	if (!is_alike(parent, &process))
-		parent = NULL;
-	for (size_t i = 0; parent == NULL && i < session->tracees.count; i++)
-		if (is_alike(session->tracees.list[i], &process))
-			parent = session->tracees.list[i];
-	for (size_t i = 0; parent == NULL && i < GT_TRACEES_ENDED; i++)
-		if (is_alike(session->tracees.ended[i], &process))
-			parent = session->tracees.ended[i];
+	parent = first_alike(&likely, 1, &process);
+	if (parent == NULL) {
+		likely = gt_follow_find(session, gt_proc_parent(pid));
+		parent = first_alike(&likely, 1, &process);
+	}
+	if (parent == NULL)
+		parent = first_alike(tracees->list, tracees->count, &process);
+	if (parent == NULL)
+		parent = first_alike(tracees->ended, GT_TRACEES_ENDED, &process);
 	gt_process_close(&process);
 	return parent;
 }
