@@ -13,12 +13,18 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from conftest import BUILD, line_with
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 FLAGS = ["-O2", "-pthread", "-Wall", "-Wextra"]
 # More rounds: what a nightly run does (25: a thousand on the loaded server).
 MORE = int(os.environ.get("GRAFTRACE_LONG_TESTS", "1"))
+# Memory that a thread of the program fills in.
+needs_userfaultfd = pytest.mark.skipif(
+    not Path("/proc/sys/vm/unprivileged_userfaultfd").exists() or os.geteuid() != 0,
+    reason="this kernel has no userfaultfd, or not for this user")
 # A program that traces a process, as a debugger does.
 TRACER = r"""
 #include <stdio.h>

@@ -2,7 +2,6 @@
 """graftrace record -P PID: what other processes, and the process itself, do while it is attached to or left:
 breakpoints, vfork, shared memory, fork, exec, its death."""
 
-import os
 import re
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from attaching import (MORE, TRACER, Running, calls, end_recording, is_clean, look, looks_as, maps,
-                       record, start_recording)
+                       needs_userfaultfd, record, start_recording)
 from conftest import wait_until
 from mounted import Mounted
 
@@ -506,9 +505,8 @@ int main(void)
 """
 
 
+@needs_userfaultfd
 def test_a_thread_that_another_one_has_to_provide_with_a_page_does_not_hold_the_program_up(graftrace, compile):
-    if not Path("/proc/sys/vm/unprivileged_userfaultfd").exists() or os.geteuid() != 0:
-        pytest.skip("this kernel has no userfaultfd, or not for this user")
     with Running(compile(PROVIDES_PAGES, "-O1", "-pthread")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
         text = tracer.communicate(timeout=150)[1]

@@ -3,13 +3,11 @@
 has to come out first, and one that is only left over, which is not waited for."""
 
 import contextlib
-import os
 import re
-from pathlib import Path
 
 import pytest
 
-from attaching import Running, is_clean, record, start_recording
+from attaching import Running, is_clean, needs_userfaultfd, record, start_recording
 
 COMMON = r"""
 #define _GNU_SOURCE
@@ -353,9 +351,8 @@ int main(void)
 """
 
 
+@needs_userfaultfd
 def test_memory_that_the_program_fills_in_itself_is_not_touched(graftrace, compile):
-    if not Path("/proc/sys/vm/unprivileged_userfaultfd").exists() or os.geteuid() != 0:
-        pytest.skip("this kernel has no userfaultfd, or not for this user")
     with Running(compile(FILLED_IN, "-O1", "-pthread")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
         assert target.line() == "inside"
