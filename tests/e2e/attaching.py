@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, line_with
+from conftest import BUILD, PATIENCE, line_with
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 FLAGS = ["-O2", "-pthread", "-Wall", "-Wextra"]
@@ -166,3 +166,21 @@ def end_recording(tracer, how=signal.SIGINT):
     _, text = tracer.communicate(timeout=30)
     assert tracer.returncode == 0, text
     return text
+
+
+def where_it_stands(pid):
+    """Each thread of a process: its name, its state and its stack in the kernel, for a failure's text."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            found.append(" ".join((task / name).read_text().strip() for name in ("stat", "stack")))
+    return "\n".join(found)
+
+
+def kill(tracer):
+    """Kills graftrace and waits until it has ended: at once, unless the kernel waits for a disk first."""
+    tracer.kill()
+    try:
+        tracer.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"graftrace was killed and does not end:\n{where_it_stands(tracer.pid)}")

@@ -26,6 +26,7 @@ PROGRAMS = ROOT / "tests" / "programs"
 # Programs of the tests that compilers have made: they do not depend on who compiled graftrace, and tests/run has one
 # place for all builds.
 MADE = Path(os.environ.get("GRAFTRACE_PROGRAMS") or BUILD / "programs")
+PATIENCE = 60  # seconds, for what happens at once on a machine that is not busy
 # Plans are kept beside the build, not with the user's.
 os.environ["XDG_CACHE_HOME"] = str(BUILD / "cache")
 
@@ -82,7 +83,7 @@ def line_with(stream, pattern):
     return found
 
 
-def wait_until(condition, what="what is waited for", seconds=60):
+def wait_until(condition, what="what is waited for", seconds=PATIENCE):
     """What the condition returns, as soon as that is true."""
     end = time.monotonic() + seconds
     while not (found := condition()):

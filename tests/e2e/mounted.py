@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import wait_until
-
-PATIENCE = 60  # seconds, for what happens at once on a machine that is not busy
+from conftest import PATIENCE, wait_until
 
 PROGRAM = r"""
 #include <pthread.h>

@@ -7,9 +7,7 @@ import re
 import socket
 import subprocess
 
-from conftest import line_with
-
-PATIENCE = 60  # seconds, for what happens at once on a machine that is not busy
+from conftest import PATIENCE, line_with
 
 
 class Served:

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from attaching import (FLAGS, MORE, Running, calls, end_recording, is_clean, look, looks_as,
+from attaching import (FLAGS, MORE, Running, calls, end_recording, is_clean, kill, look, looks_as,
                        record, start_recording)
 from conftest import wait_until
 
@@ -19,15 +19,13 @@ from conftest import wait_until
 def kill_after(graftrace, pid, seconds, *options):
     tracer = graftrace.start("record", "-P", str(pid), *options, stderr=subprocess.DEVNULL)
     time.sleep(seconds)
-    tracer.kill()
-    tracer.communicate(timeout=30)
+    kill(tracer)
 
 
 def leave(graftrace, tracer, pid, killed):
     """At once, or killed, with another that cleans up."""
     if killed:
-        tracer.kill()
-        tracer.communicate(timeout=30)
+        kill(tracer)
         record(graftrace, pid, "--for", "1ms")
     else:
         end_recording(tracer)
@@ -68,8 +66,7 @@ def test_a_process_of_a_killed_host_goes_on_and_is_cleaned(graftrace, attached):
         before = look(target.pid)
         tracer = start_recording(graftrace, target.pid)
         assert target("enter") == "entering"
-        tracer.kill()
-        tracer.communicate(timeout=30)
+        kill(tracer)
         assert not is_clean(target.pid)
         assert target("call") == "right"
         assert target("fork") == "child 7"
@@ -164,8 +161,7 @@ def test_exceptions_of_a_static_program_survive_hosts_that_are_killed(graftrace,
         for _ in range(10):
             tracer = start_recording(graftrace, target.pid)
             time.sleep(0.05)
-            tracer.kill()
-            tracer.communicate(timeout=30)
+            kill(tracer)
             record(graftrace, target.pid, "--for", "1ms")
             assert is_clean(target.pid)
         assert target("check") == "right"

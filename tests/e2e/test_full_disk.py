@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from served import PATIENCE
+from conftest import PATIENCE
 from test_losses import made, recorded_and_lost, told_by_report
 
 FULL = """

@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from conftest import line_with
+from conftest import PATIENCE, line_with
 from mounted import PROGRAM
-from served import PATIENCE, Served, port_of
+from served import Served, port_of
 
 
 @pytest.fixture(scope="module")

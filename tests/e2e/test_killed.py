@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attaching import Running, is_clean, look, looks_as, record, start_recording
-from conftest import wait_until
-from served import PATIENCE
+from attaching import Running, is_clean, kill, look, looks_as, record, start_recording
+from conftest import PATIENCE, wait_until
 
 PHASES = r"""
 #include <pthread.h>
@@ -166,8 +165,7 @@ def test_threads_that_wait_in_moved_calls_go_back_to_the_programs_own(graftrace,
         before = look(target.pid)
         for _ in range(3):
             tracer = start_recording(graftrace, target.pid, *options)
-            tracer.kill()
-            tracer.communicate(timeout=PATIENCE)
+            kill(tracer)
             assert not is_clean(target.pid)
             record(graftrace, target.pid, "-o", "second.data", "--for", "10ms")
             assert looks_as(target.pid, before)
@@ -233,8 +231,7 @@ def test_a_moved_call_below_a_handler_that_waits_is_the_programs_own_again(graft
         os.kill(pid, number)
         assert running.stdout.readline() == "inside\n"
         wait_until(lambda: re.match("0 0x[1-9a-f]", reads.read_text()))
-        tracer.kill()
-        tracer.communicate(timeout=PATIENCE)
+        kill(tracer)
         record(graftrace, pid, "-o", "second.data", "--for", "10ms")
         assert is_clean(pid)
         with open(f"/proc/{pid}/fd/{gate}", "wb") as other:

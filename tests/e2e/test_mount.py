@@ -17,8 +17,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from conftest import line_with, wait_until
-from mounted import (PATIENCE, PROGRAM, Mounted, function_names, has_opened, is_mounted, leaves,
+from conftest import PATIENCE, line_with, wait_until
+from mounted import (PROGRAM, Mounted, function_names, has_opened, is_mounted, leaves,
                      refused)
 
 

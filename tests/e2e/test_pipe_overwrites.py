@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from conftest import wait_until
-from served import PATIENCE, serving
+from conftest import PATIENCE, wait_until
+from served import serving
 
 ROUNDS = 600
 CALLS = 700

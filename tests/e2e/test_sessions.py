@@ -13,10 +13,9 @@ import tempfile
 
 import pytest
 
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 from test_mount import Mounted, is_mounted, program  # noqa: F401
 
-PATIENCE = 60
 SESSIONS = pathlib.Path(__file__).with_name("sessions.txt")
 
 

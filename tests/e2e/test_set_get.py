@@ -11,10 +11,8 @@ import tempfile
 
 import pytest
 
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 from test_mount import program  # noqa: F401
-
-PATIENCE = 60
 
 
 @pytest.fixture

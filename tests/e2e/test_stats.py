@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
+from conftest import PATIENCE
 from served import Served, port_of
 
-PATIENCE = 60
 THREADS = 8
 CALLS = 60000
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import wait_until
-from mounted import PATIENCE, PROGRAM, Mounted, function_names, has_opened
+from conftest import PATIENCE, wait_until
+from mounted import PROGRAM, Mounted, function_names, has_opened
 
 # Of a line of trace-cmd report: task, pid, CPU, time, event, text.
 LINE = re.compile(r"^\s*(\S+)-(\d+)\s+\[(\d+)\]\s+(\d+\.\d+): (\w+):\s+(.*)$", re.M)

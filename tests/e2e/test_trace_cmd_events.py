@@ -3,7 +3,7 @@
 
 import re
 
-from mounted import PATIENCE
+from conftest import PATIENCE
 from test_trace_cmd import begin_recording
 from watched import program, watched  # noqa: F401, fixtures
 

@@ -10,9 +10,7 @@ import time
 
 import pytest
 
-from conftest import wait_until
-
-PATIENCE = 60
+from conftest import PATIENCE, wait_until
 
 
 @pytest.fixture
