@@ -467,6 +467,9 @@ def test_a_call_that_did_not_return_is_marked_at_its_end_alone(graftrace, compil
     def is_marked(**window):
         """Whether the right edge of what is seen of main has the colour of marks."""
         show(browser, "timeline", **window)
+        if window:
+            browser.wait_for("return document.documentElement.dataset.timeline === arguments[0]",
+                             "-".join(map(str, window.values())))
         main = boxes(browser, "main")[0]
         assert main["flags"] & 1
         browser.wait_for("return window.graftrace.boxes().filter(box => box.name === 'part').length > 0")
