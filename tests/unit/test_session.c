@@ -250,7 +250,7 @@ static void change_filters(char *const argv[])
 
 	session = begin(&options);
 	poll_for_more(session);
-	for (i = 0; i < 60; i++) {
+	for (i = 0; i < 30; i++) {
 		int error = i % 3 == 0 ? set_filters(session, GLOBS("outer"), NULL, NULL, &message)
 			    : i % 3 == 1
 				    ? set_filters(session, NULL, GLOBS("outer"), NULL, &message)
