@@ -123,9 +123,13 @@ void gt_progress_at(uint64_t done)
 
 void gt_progress_wipe(void)
 {
+	/* The thread draws again only when who calls this has written its line. */
+	pthread_mutex_lock(&progress.lock);
 	if (progress.drawn)
 		fputs("\r\033[K", stderr);
 	progress.drawn = false;
+	progress.drawn_ns = gt_monotonic_ns();
+	pthread_mutex_unlock(&progress.lock);
 }
 
 void gt_progress_end(void)

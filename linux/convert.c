@@ -109,16 +109,20 @@ int gt_linux_convert(const char *path, gt_linux_converter *convert, struct gt_re
 	char *directory, *to = NULL;
 	int error = GT_ENOMEM;
 
-	if (asprintf(&directory, "%s/graftrace-XXXXXX", below && *below ? below : "/tmp") < 0)
+	if (asprintf(&directory, "%s/graftrace-XXXXXX", below && *below ? below : "/tmp") < 0) {
+		gt_message_set(message, "out of memory");
 		return GT_ENOMEM;
+	}
 	if (mkdtemp(directory) == NULL) {
 		gt_message_set(message, "cannot make a directory below '%s': %s",
 			       below != NULL && *below ? below : "/tmp", strerror(errno));
 		free(directory);
 		return GT_EIO;
 	}
-	if (asprintf(&to, "%s/recording", directory) < 0)
+	if (asprintf(&to, "%s/recording", directory) < 0) {
+		gt_message_set(message, "out of memory");
 		goto remove;
+	}
 	error = run(path, convert, to, &answer);
 	if (error != 0) {
 		gt_message_set(message, "cannot start a process: %s", strerror(errno));

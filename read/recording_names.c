@@ -146,7 +146,7 @@ static uint32_t *sorted_indexes(struct keyed *keyed, uint32_t count)
 	return order;
 }
 
-/* Sorts one range by address, if it is not sorted yet. */
+/* Sorts one range by address, if it is not sorted yet or has been. */
 static int sort_range(struct gt_range *range)
 {
 	uint64_t last = 0;
@@ -158,7 +158,7 @@ static int sort_range(struct gt_range *range)
 			sorted = false;
 		last = address;
 	}
-	if (sorted)
+	if (sorted || range->by_address != NULL)
 		return 0;
 	struct keyed *keyed = malloc(range->count * sizeof(*keyed));
 	if (keyed == NULL)
@@ -209,7 +209,9 @@ static int index_names(struct gt_recording *recording)
 no_memory:
 	free(keyed);
 	free(recording->highest);
+	free(recording->by_low);
 	recording->highest = NULL;
+	recording->by_low = NULL;
 	return GT_ENOMEM;
 }
 
