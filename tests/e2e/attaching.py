@@ -163,7 +163,7 @@ def start_recording(graftrace, pid, *options):
 
 def end_recording(tracer, how=signal.SIGINT):
     tracer.send_signal(how)
-    _, text = tracer.communicate(timeout=30)
+    _, text = tracer.communicate(timeout=PATIENCE)
     assert tracer.returncode == 0, text
     return text
 

@@ -24,7 +24,7 @@ class Served:
         assert self.process.stdout.readline() == "done\n"
 
     def ask(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path if path.startswith("/") else "/ftrace/" + path, body,
                                headers or {})
@@ -45,7 +45,7 @@ class Served:
         return body
 
     def socket(self, sent=b""):
-        client = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         client.sendall(sent)
         return client
 

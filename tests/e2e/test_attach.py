@@ -14,7 +14,7 @@ import pytest
 
 from attaching import (FLAGS, TRACER, Running, calls, end_recording, is_clean, look, looks_as,
                        maps, record, start_recording, until_seen)
-from conftest import line_with, wait_until
+from conftest import PATIENCE, line_with, wait_until
 
 WAYS = {"unprepared": [], "patchable": ["-fpatchable-function-entry=5"], "pg": ["-pg"],
         "static": ["-static"], "no-pie": ["-no-pie", "-fno-pie"]}
@@ -241,7 +241,7 @@ def test_the_recording_ends_with_the_process(graftrace, attached):
         tracer = start_recording(graftrace, target.pid)
         assert target("call") == "right"
         target.send("end")
-        _, text = tracer.communicate(timeout=30)
+        _, text = tracer.communicate(timeout=PATIENCE)
         assert tracer.returncode == 0, text
         assert calls(graftrace)["outer"] == 1
 
@@ -288,7 +288,7 @@ def test_filters_change_while_attached(graftrace, attached):
             for on in "01":
                 for name, text in (("set_ftrace_filter", words), ("tracing_on", on)):
                     request = urllib.request.Request(base + name, text.encode(), method="PUT")
-                    urllib.request.urlopen(request, timeout=20).close()
+                    urllib.request.urlopen(request, timeout=PATIENCE).close()
         end_recording(tracer)
         assert target("check") == "right"
         assert is_clean(target.pid) and before
@@ -308,7 +308,7 @@ def test_the_command_line_of_the_process_is_shown(graftrace, attached, words, sh
         assert target("call") == "right"
 
         def overview():
-            return json.loads(urllib.request.urlopen(f"{page}api/overview", timeout=20).read())
+            return json.loads(urllib.request.urlopen(f"{page}api/overview", timeout=PATIENCE).read())
         wait_until(lambda: "command" in overview(), "the page's figures")
         assert overview()["command"] == " ".join([str(attached), *words])[:4096] + "..." * (len(words) == 2)
         end_recording(tracer)

@@ -13,7 +13,7 @@ import pytest
 
 from attaching import (FLAGS, MORE, Running, calls, end_recording, is_clean, kill, look, looks_as,
                        record, start_recording)
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 
 
 def kill_after(graftrace, pid, seconds, *options):
@@ -412,7 +412,7 @@ class Clients(threading.Thread):
         self.stopping = False
 
     def run(self):
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         while not self.stopping:
             connection.sendall(b"abcdefgh")
             got = b""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attaching import FLAGS, GRAFTRACE, TRACER, Running, end_recording, record, start_recording
 from behaviour import fixed_addresses
-from conftest import PROGRAMS, wait_until
+from conftest import PATIENCE, PROGRAMS, wait_until
 
 
 def refusal(graftrace, pid, *options):
@@ -46,12 +46,12 @@ def test_a_process_of_another_user_is_refused(attached, tmp_path):
             tmp_path.chmod(0o777)
             done = subprocess.run([GRAFTRACE, "record", "-o", "/dev/null", "-P", str(target.pid)], user=65534,
                                   group=65534, extra_groups=[], cwd="/", text=True,
-                                  capture_output=True, timeout=30)
+                                  capture_output=True, timeout=PATIENCE)
             pid = target.pid
     else:
         pid = 1
         done = subprocess.run([GRAFTRACE, "record", "-P", "1"], cwd=tmp_path, text=True,
-                              capture_output=True, timeout=30)
+                              capture_output=True, timeout=PATIENCE)
     assert done.returncode == 1
     assert f"process {pid}" in done.stderr and "run graftrace as root" in done.stderr
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from attaching import code, descriptors, looks_as, maps, signals
-from conftest import free_port, let_port_go, line_with, wait_until
+from conftest import PATIENCE, free_port, let_port_go, line_with, wait_until
 
 ROUNDS = int(os.environ.get("GRAFTRACE_ROUNDS", "3"))
 # How long each is, in turn: what comes between two attaches differs.
@@ -216,7 +216,7 @@ def test_the_slow_request_of_redis_is_caught(graftrace, redis):
     # A script that takes its time: nothing of it sleeps.
     redis_client(redis, "eval", "local function us() local t = redis.call('time') return t[1] * 1000000 "
                  "+ t[2] end local t = us() while us() - t < 400000 do end return 1", "0")
-    _, said = record.communicate(timeout=30)
+    _, said = record.communicate(timeout=PATIENCE)
     assert record.returncode == 0
     assert re.search(r"'processCommand' took \d{3,}\.\d+ ms in thread", said), said
     report = graftrace("report", "--sort", "max", "--limit", "4").stdout
@@ -260,7 +260,7 @@ def test_workers_that_nginx_starts_anew_are_followed(graftrace, nginx):
     wait_until(lambda: children(nginx.pid) and not set(children(nginx.pid)) & set(nginx.workers))
     subprocess.run(["curl", "-sf", f"http://127.0.0.1:{nginx.port}/page"], check=True, capture_output=True)
     record.send_signal(signal.SIGINT)
-    _, said = record.communicate(timeout=30)
+    _, said = record.communicate(timeout=PATIENCE)
     assert record.returncode == 0, said
     assert "ngx_http_core_content_phase" in graftrace("report").stdout
 

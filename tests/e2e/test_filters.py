@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from conftest import PATIENCE
 from mounted import Mounted
 
 PROGRAM = r"""
@@ -41,7 +42,7 @@ def mounted(graftrace, compile):
     mounted = Mounted(graftrace, program, "-p", "function_graph")
     yield mounted
     mounted.process.stdin.close()
-    assert mounted.process.wait(timeout=30) == 3
+    assert mounted.process.wait(timeout=PATIENCE) == 3
     mounted.process.stdout.close()
     mounted.process.stderr.close()
 

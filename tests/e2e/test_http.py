@@ -39,7 +39,7 @@ def serve(graftrace, program):
     for process in started:
         if process.poll() is None:
             try:
-                process.communicate(timeout=10)
+                process.communicate(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
@@ -429,7 +429,7 @@ def test_a_download_gives_way_to_the_program(served):
 
 def test_serving_ends_with_the_program(served):
     served.calls(5)
-    _, err = served.process.communicate(timeout=20)
+    _, err = served.process.communicate(timeout=PATIENCE)
     assert served.process.returncode == 3
     assert re.search(r"calls?, 1 thread, .* 0 lost, graftrace.data", err)
     with pytest.raises(OSError):
@@ -462,7 +462,7 @@ def test_after_a_crash_linger_serves_what_was_recorded(serve):
     assert "leaf\n" in served.get("available_filter_functions")
     served.put("tracing_on", "1", status=410)
     served.process.send_signal(signal.SIGINT)
-    served.process.communicate(timeout=20)
+    served.process.communicate(timeout=PATIENCE)
     assert served.process.returncode == -signal.SIGABRT
 
 
@@ -474,7 +474,7 @@ def test_linger_ends_after_its_time(serve):
 
 def test_what_is_left_in_the_ring_is_in_the_recording(graftrace, served):
     served.calls(40)
-    served.process.communicate(timeout=20)
+    served.process.communicate(timeout=PATIENCE)
     assert graftrace("show").stdout.count("leaf();") == 40
 
 
@@ -482,7 +482,7 @@ def test_what_is_left_in_the_ring_is_in_the_recording(graftrace, served):
 
 def test_a_recording_is_served_and_cannot_be_changed(graftrace, served):
     served.calls(5)
-    served.process.communicate(timeout=20)
+    served.process.communicate(timeout=PATIENCE)
     process = graftrace.start("serve", "-a", "127.0.0.1:0")
     try:
         recording = Served(process, port_of(process))
@@ -504,7 +504,7 @@ def test_a_recording_is_served_and_cannot_be_changed(graftrace, served):
             assert set(pool.map(lambda _: recording.get("trace"), range(16))) == {trace}
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
 
 
@@ -516,7 +516,7 @@ def test_serve_says_what_is_wrong(graftrace):
 
 
 def test_serve_says_that_an_address_is_in_use(graftrace, served):
-    served.process.communicate(timeout=20)
+    served.process.communicate(timeout=PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as other:
         done = graftrace("serve", "-a", f"127.0.0.1:{other.getsockname()[1]}", code=1)
     assert "in use" in done.stderr

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from conftest import line_with, wait_until
+from conftest import PATIENCE, line_with, wait_until
 from judges import clickhouse, node
 
 # Makes rounds until its stdin ends, and says how many: each calls leaf() twice.
@@ -192,9 +192,9 @@ def test_who_reads_may_go_away(graftrace, program):
     try:
         assert json.loads(run.stdout.readline())
         run.stdout.close()
-        assert run.wait(timeout=30) == 0
+        assert run.wait(timeout=PATIENCE) == 0
     finally:
-        target.communicate(b"\n", timeout=30)
+        target.communicate(b"\n", timeout=PATIENCE)
         run.stderr.close()
 
 

@@ -110,7 +110,7 @@ def test_what_copies_inside_the_kernel_gets_the_same_bytes(mounted, tmp_path):
     for name in ("trace", "available_tracers", "current_tracer", "set_ftrace_filter", "trace_options"):
         whole = (mounted.path / name).read_bytes()
         assert len(whole) > (10000 if name == "trace" else 0)
-        assert subprocess.run(["busybox", "cat", mounted.path / name], capture_output=True, timeout=30,
+        assert subprocess.run(["busybox", "cat", mounted.path / name], capture_output=True, timeout=PATIENCE,
                               check=True).stdout == whole, name
         shutil.copyfile(mounted.path / name, tmp_path / "copy")  # asks for the size, then sendfile()
         assert (tmp_path / "copy").read_bytes() == whole, name

@@ -13,7 +13,7 @@ from collections import defaultdict
 
 import pytest
 
-from conftest import ROOT, line_with, wait_until
+from conftest import PATIENCE, ROOT, line_with, wait_until
 from mounted import PROGRAM as LIVE
 from served import serving
 from webdriver import Browser
@@ -118,7 +118,7 @@ def page(request, graftrace, browser, recorded):
         # The page asks for more meanwhile: not of a server that has ended.
         browser.ask("POST", "/url", {"url": "about:blank"})
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def show(browser, view, **state):
@@ -554,7 +554,7 @@ def test_the_recording_is_read_while_the_page_is_on_its_way(graftrace, recorded)
         assert looks == 1
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 FULL = """
@@ -583,7 +583,7 @@ def test_what_a_full_ring_loses_is_told_though_no_record_comes_after_it(graftrac
         seen = ask("overview")
         assert seen["lost"] > 1000000 and seen["lost"] + seen["calls"] == 3000001
     finally:
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_a_program_that_runs_is_looked_at_and_controlled(graftrace, compile, browser):
@@ -684,7 +684,7 @@ def test_what_a_full_buffer_means_is_said_and_mended_by_a_click(graftrace, compi
         assert browser.log() == []
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_the_end_of_what_is_served_is_seen(graftrace, compile, browser):
@@ -695,7 +695,7 @@ def test_the_end_of_what_is_served_is_seen(graftrace, compile, browser):
         assert "running" in browser.run("return document.getElementById('live').innerText")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
     browser.wait_for("return document.getElementById('running').textContent === 'ended'")
 
 
@@ -714,7 +714,7 @@ def test_the_end_of_the_program_is_seen_while_it_is_served_on(graftrace, compile
         browser.wait_for("return document.getElementById('running').textContent === 'ended'")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_a_process_is_named_by_its_first_thread(graftrace, compile, browser):
@@ -774,7 +774,7 @@ def with_values(request, graftrace, browser, compile):
     finally:
         browser.ask("POST", "/url", {"url": "about:blank"})  # it asks no more
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def tip_at(browser, x, y):
@@ -952,4 +952,4 @@ def test_marks_are_shown_to_the_end_of_the_run_and_not_over_names(graftrace, bro
     finally:
         browser.ask("POST", "/url", {"url": "about:blank"})
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)

@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, PATIENCE
 
 LIBRARY = BUILD / "tests" / "e2e" / "libpatch_all.so"
 LIBRARIES = "libc.so:libcrypto:libstdc:liblzma:libsqlite3:libzstd:libperl:libz.so:libm.so:libgcc_s"
@@ -164,7 +164,7 @@ int main(void) { return fib(15) != 610; }
     subprocess.run([compiler, *[flag for flag in flags if flag == "-no-pie"], tmp_path / "prog.o",
                     "-o", program, "-L", tmp_path, "-Wl,--no-as-needed", "-lcounter",
                     f"-Wl,-rpath,{tmp_path}"], check=True)
-    plain = subprocess.run([program], capture_output=True, text=True, timeout=30)
+    plain = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE)
     assert (plain.returncode, plain.stdout) == (0, "enters 1974\n")
     traced = graftrace("record", program)
     assert traced.stdout == "enters 0\n"
@@ -190,7 +190,7 @@ int main() { int s = 0; for (int i = 0; i < 300; i++) s += catches(i);
     std::printf("%d %d %d\\n", s, gone, caught); return 0; }
 """
     program = compile(source, *flags, compiler=compiler, suffix=".cc")
-    plain = subprocess.run([program], capture_output=True, text=True, timeout=30)
+    plain = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE)
     assert plain.returncode == 0 and plain.stdout.endswith(" 300 100\n")
     traced = graftrace("record", "-l", "thrower*", "-l", "passes*", "-l", "guards*",
                        "-l", "catches*", program)

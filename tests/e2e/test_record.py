@@ -14,6 +14,7 @@ import time
 import pytest
 
 from behaviour import fixed_addresses
+from conftest import PATIENCE
 
 PROGRAM = r"""
 #include <signal.h>
@@ -107,7 +108,7 @@ def calls(done):
 
 def end_soon(process, code):
     try:
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -198,7 +199,7 @@ def test_a_failed_start_leaves_the_older_recording(graftrace, program):
 def test_stdin_stdout_and_stderr_are_the_programs(graftrace, program):
     sent = bytes(range(256)) * 1000
     done = subprocess.run([graftrace.path, "record", program, "echo"], input=sent,
-                          capture_output=True, cwd=graftrace.directory, timeout=30)
+                          capture_output=True, cwd=graftrace.directory, timeout=PATIENCE)
     assert done.returncode == 0
     assert done.stdout == sent
     # said first where the kernel does not tell of context switches
@@ -242,7 +243,7 @@ def test_the_program_does_not_inherit_descriptors_or_signal_dispositions(graftra
               "      sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))")
     done = graftrace("record", "--serve=127.0.0.1:0", "/usr/bin/python3", "-c", inside)
     plain = subprocess.run(["/usr/bin/python3", "-c", inside], capture_output=True, text=True,
-                           timeout=20)
+                           timeout=PATIENCE)
     assert done.stdout == plain.stdout
 
 
@@ -489,11 +490,11 @@ def test_a_killed_graftrace_leaves_the_program_running(graftrace, program):
     assert process.stdout.readline() == "55\n"
     assert process.stdout.readline() == "ready\n"
     os.kill(process.pid, signal.SIGKILL)
-    assert process.wait(timeout=20) == -signal.SIGKILL
+    assert process.wait(timeout=PATIENCE) == -signal.SIGKILL
     process.stdin.write("word\n")
     process.stdin.flush()
     assert process.stdout.readline() == "word\n"
-    out, _ = process.communicate(timeout=20)  # until the program closes its end
+    out, _ = process.communicate(timeout=PATIENCE)  # until the program closes its end
     assert out == "210\n"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import format_reader
-from conftest import BUILD, wait_until
+from conftest import BUILD, PATIENCE, wait_until
 
 TOOL = BUILD / "tests" / "recording_tool"
 READER = Path(format_reader.__file__)
@@ -195,10 +195,10 @@ def test_a_recording_whose_recorder_was_killed_holds_what_was_written(graftrace,
     try:
         wait_until(lambda: path.exists() and path.stat().st_size > 100_000, "the file")
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=10)
+    process.communicate(timeout=PATIENCE)
     recording = format_reader.read(path, strict=False)
     calls = sum(1 for writer in recording.writers for sub_buffer in writer.sub_buffers
                 for word in sub_buffer.words
@@ -268,8 +268,8 @@ def test_a_file_that_cannot_be_written_any_more_does_not_hold_the_program_up(gra
     reader = threading.Thread(target=take_some)
     reader.start()
     done = graftrace("record", "--no-compress", "-o", "pipe", "--", "./fast", code=None,
-                     timeout=20)
-    reader.join(timeout=10)
+                     timeout=PATIENCE)
+    reader.join(timeout=PATIENCE)
     assert "cannot write 'pipe': Broken pipe" in done.stderr
     assert "the program goes on" in done.stderr and "incomplete" in done.stderr
     (tmp_path / "received.data").write_bytes(b"".join(received))

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from conftest import PATIENCE
 from test_report import sample
 
 HEADER = """\
@@ -169,7 +170,7 @@ def test_on_a_terminal_the_pager_gets_the_text(graftrace):
     pager = graftrace.directory / "seen"
     done = subprocess.run(
         [graftrace.path, "show"], cwd=graftrace.directory, stdin=subprocess.DEVNULL, stdout=sub,
-        stderr=subprocess.PIPE, timeout=30,
+        stderr=subprocess.PIPE, timeout=PATIENCE,
         env={**os.environ, "GRAFTRACE_PAGER": f"cat > {pager}", "NO_COLOR": "1"})
     os.close(sub)
     os.close(main)

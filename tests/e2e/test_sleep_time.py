@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import PATIENCE
 from served import serving
 
 PROGRAM = r"""
@@ -178,6 +179,6 @@ def test_of_a_recording_to_a_file_the_profiler_says_that_it_cannot(graftrace, co
         graftrace("set", "-P", traced, "options/sleep-time", "0")
         graftrace("set", "-P", traced, "function_profile_enabled", "1", code=1)
     process.stdin.close()
-    assert process.wait(timeout=30) == 3
+    assert process.wait(timeout=PATIENCE) == 3
     process.stdout.close()
     process.stderr.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import format_reader
+from conftest import PATIENCE
 from served import Served, port_of, serving
 
 CALLED = r"""
@@ -556,7 +557,7 @@ def test_a_recording_is_served_with_its_switches(graftrace, compile):
     naps = [float(us) for us in re.findall(r"([\d.]+) us +\| +naps\(\);", served.get("trace"))]
     assert len(naps) == 5 and max(naps) < 20000
     process.terminate()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE)
     process.stdout.close()
     process.stderr.close()
 

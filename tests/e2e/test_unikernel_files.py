@@ -8,7 +8,7 @@ import re
 import socket
 import subprocess
 
-from conftest import BUILD, ROOT, line_with, wait_until
+from conftest import BUILD, PATIENCE, ROOT, line_with, wait_until
 from unikernel import machine
 from test_unikernel_trace import ftrace, get, put, visit
 
@@ -70,7 +70,7 @@ def test_the_tree_is_a_programs_but_for_what_a_kernel_cannot_have(machine):
 
         programs = tree(of_program)
     finally:
-        program.communicate(timeout=30)  # cat ends with its input
+        program.communicate(timeout=PATIENCE)  # cat ends with its input
     kernels = tree(lambda path: json.loads(get(machine, path, JSON)[1])["entries"])
     # Each has the events that it has, with the same files of each.
     assert {f"events/sched/sched_switch/{file}" for file in ("enable", "format", "id")} <= kernels & programs

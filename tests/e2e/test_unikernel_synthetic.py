@@ -10,7 +10,7 @@ import time
 import pytest
 
 import linux
-from conftest import BUILD, line_with
+from conftest import BUILD, PATIENCE, line_with
 from unikernel import Machine, machine
 from test_unikernel_events import expect, lines_of, quiet
 from test_unikernel_record import Recorder
@@ -210,7 +210,7 @@ def test_a_session_gives_what_it_gives_with_a_program(plain, session):
         port = int(line_with(program.stderr, r":(\d+)/ftrace/")[1])
         programs = type_session(plain, session, port)
     finally:
-        program.communicate(timeout=30)  # cat ends with its input
+        program.communicate(timeout=PATIENCE)  # cat ends with its input
     expect(plain, "error_log", "")
     assert len(programs) > 20
     assert type_session(plain, session, plain.trace_port) == programs

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from conftest import line_with
+from conftest import PATIENCE, line_with
 from mounted import PROGRAM
 from served import port_of, serving
 
@@ -110,7 +110,7 @@ def test_ipv6_knows_its_users_too(graftrace, program):
         assert ask(USER, f"::1 {port}", GET.format("tracing_on", "")) == "403"
         assert ask(0, f"::1 {port}", GET.format("tracing_on", "")) == "200"
     finally:
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_a_unix_socket_is_connected_to_by_those_who_may(graftrace, program):
@@ -125,10 +125,10 @@ def test_a_unix_socket_is_connected_to_by_those_who_may(graftrace, program):
             line_with(process.stderr, rf"serving unix:{place}\n")
             assert ask(USER, place, GET.format("tracing_on", "")) == expected, options
             done = subprocess.run(["curl", "-s", "--unix-socket", place, "http://localhost/ftrace/tracing_on"],
-                                  capture_output=True, text=True, timeout=30)
+                                  capture_output=True, text=True, timeout=PATIENCE)
             assert done.stdout == "1\n"
         finally:
-            process.communicate(timeout=30)
+            process.communicate(timeout=PATIENCE)
         assert not place.exists()
     folder.rmdir()
 
@@ -142,7 +142,7 @@ def test_serve_has_the_same_walls(graftrace, program):
         assert ask(USER, port, GET.format("trace", "")) == "403"
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
     graftrace("serve", "--allow-users", "nobody-knows-him", code=1)
     token = graftrace.directory / "open"
     token.write_text("0123456789abcdef0123456789abcdef\n")
