@@ -47,9 +47,11 @@
  * needs a page that another one has to provide (userfaultfd), and asks for it again and again. */
 #define BUSY_NS	      500000000ull
 #define BUSY_LEAST_NS 20000000ull
-#define EXITING	      4ul /* PF_EXITING of the kernel, in the flags of proc(5) */
-#define ONLY_LOOK     (~(uint64_t)0)
-#define FOR_EVER      (ONLY_LOOK - 1)
+/* Many of them share the processors: so much time for all together, and then as much as BUSY_LEAST_NS for each. */
+#define BUSY_MOST_MS 1000
+#define EXITING	     4ul /* PF_EXITING of the kernel, in the flags of proc(5) */
+#define ONLY_LOOK    (~(uint64_t)0)
+#define FOR_EVER     (ONLY_LOOK - 1)
 /* How often all are looked at in vain before one is waited for. */
 #define IDLE_SWEEPS 8
 
@@ -114,12 +116,30 @@ static uint64_t run_time_ns(pid_t tid)
 		       : 0;
 }
 
+/* Since when a thread is waited for, with others that are stopped. */
+struct waited {
+	uint64_t since_ms; /* 0: it is the only one */
+	uint64_t ran_ns;   /* its CPU time then */
+};
+
+/* Whether it has run in the kernel for too long. busy_ns: of CPU time. Where the kernel does not tell that, by the
+ * clock. */
+static bool is_too_busy(pid_t tid, const struct waited *waited, uint64_t busy_ns)
+{
+	const uint64_t now_ns = run_time_ns(tid);
+	const uint64_t ran_ns = now_ns > waited->ran_ns ? now_ns - waited->ran_ns : 0;
+	const bool is_long =
+		waited->since_ms && gt_monotonic_ms() - waited->since_ms >= BUSY_MOST_MS;
+
+	return ran_ns >= busy_ns || (is_long && (ran_ns >= BUSY_LEAST_NS || now_ns == 0));
+}
+
 /* Waits for a status; gives up with GT_EBUSY on a thread that has slept uninterruptibly for
  * patience_ms, or runs all the time. ONLY_LOOK: waits for nothing, GT_EAGAIN. */
-static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
+static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms, struct waited waited)
 {
 	const uint64_t busy_ns = patience_ms > 0 ? BUSY_NS : BUSY_LEAST_NS;
-	uint64_t start = 0, ran_ns = 0;
+	uint64_t start = 0;
 	char state;
 
 	for (unsigned round = 0;; round++) {
@@ -143,10 +163,10 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 		 * whoever waits for them. */
 		if (state == 'Z' && gt_thread_wait(tid, status, WNOHANG) == 0)
 			return GT_EGONE;
-		if (state == 'R' && ran_ns == 0)
-			ran_ns = run_time_ns(tid);
+		if (state == 'R' && waited.ran_ns == 0)
+			waited.ran_ns = run_time_ns(tid);
 		else if (state == 'R' && patience_ms != FOR_EVER &&
-			 run_time_ns(tid) - ran_ns >= busy_ns)
+			 is_too_busy(tid, &waited, busy_ns))
 			return GT_EBUSY;
 		if (state != 'D')
 			start = 0;
@@ -159,7 +179,7 @@ static int wait_patiently(pid_t tid, int *status, uint64_t patience_ms)
 
 int gt_thread_wait_long(pid_t tid, int *status)
 {
-	return wait_patiently(tid, status, FOR_EVER);
+	return wait_patiently(tid, status, FOR_EVER, (struct waited){ 0 });
 }
 
 bool gt_thread_restarts(const struct user_regs_struct *registers)
@@ -266,11 +286,12 @@ static void keep_call(pid_t tid)
 }
 
 /* Takes a seized, interrupted thread to its interrupt stop. */
-static int reach_interrupt(pid_t tid, uint64_t patience_ms, struct gt_message *message)
+static int reach_interrupt(pid_t tid, uint64_t patience_ms, struct waited waited,
+			   struct gt_message *message)
 {
 	for (;;) {
 		int status, signal;
-		int error = wait_patiently(tid, &status, patience_ms);
+		int error = wait_patiently(tid, &status, patience_ms, waited);
 
 		if (error == GT_EBUSY)
 			return gt_fail(message, error, "thread %d sleeps in the kernel", (int)tid);
@@ -355,7 +376,7 @@ int gt_thread_stop(pid_t tid, int options, struct gt_message *message)
 		return error == GT_EAGAIN ? GT_EPERM : error;
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0)
 		return gt_fail(message, GT_EGONE, "thread %d has ended", (int)tid);
-	return reach_interrupt(tid, LATE_MS, message);
+	return reach_interrupt(tid, LATE_MS, (struct waited){ 0 }, message);
 }
 
 int gt_thread_detach(pid_t tid)
@@ -378,7 +399,7 @@ int gt_thread_detach(pid_t tid)
 /* Lets a late one go, at its interrupt stop as all others. GT_EAGAIN: it has not come yet. */
 static int let_late(pid_t tid)
 {
-	int error = reach_interrupt(tid, ONLY_LOOK, NULL);
+	int error = reach_interrupt(tid, ONLY_LOOK, (struct waited){ 0 }, NULL);
 
 	return error == GT_EAGAIN ? error : gt_thread_detach(tid);
 }
@@ -403,7 +424,7 @@ int gt_thread_set_registers(pid_t tid, const struct user_regs_struct *registers)
 
 int gt_thread_reach_stop(pid_t tid, struct gt_message *message)
 {
-	return reach_interrupt(tid, LATE_MS, message);
+	return reach_interrupt(tid, LATE_MS, (struct waited){ 0 }, message);
 }
 
 /* It is in a call that the kernel restarts for the second time. If this host is killed while the
@@ -589,28 +610,39 @@ static bool known(const struct gt_stopped_threads *threads, pid_t tid)
 	return false;
 }
 
+/* A thread that was asked to stop: 0, GT_EGONE, GT_EIO; GT_EAGAIN: it is to be waited for. */
+struct reached {
+	int how;
+	struct waited waited;
+};
+
 /* Those that stop at once (all that sleep) are looked after at once: until keep_call() has been
- * there, a host that is killed leaves them with EINTR. how[i]: of threads[first + i]: 0, GT_EGONE,
- * GT_EIO; GT_EAGAIN: it is to be waited for. */
-static void sweep(const struct gt_stopped_threads *threads, size_t first, int *how)
+ * there, a host that is killed leaves them with EINTR. reached[i]: of threads[first + i]. */
+static void sweep(const struct gt_stopped_threads *threads, size_t first, struct reached *reached)
 {
 	size_t left = threads->count - first, idle = 0;
 
 	for (size_t i = first; i < threads->count; i++)
-		how[i - first] = GT_EAGAIN;
+		reached[i - first].how = GT_EAGAIN;
 	while (left && idle < IDLE_SWEEPS) {
 		size_t before = left;
 
 		for (size_t i = first; i < threads->count; i++) {
-			if (how[i - first] != GT_EAGAIN)
+			struct reached *one = &reached[i - first];
+
+			if (one->how != GT_EAGAIN)
 				continue;
-			how[i - first] = reach_interrupt(threads->tids[i], ONLY_LOOK, NULL);
-			left -= how[i - first] != GT_EAGAIN;
+			one->how = reach_interrupt(threads->tids[i], ONLY_LOOK, one->waited, NULL);
+			left -= one->how != GT_EAGAIN;
 		}
 		idle = left < before ? 0 : idle + 1;
 		if (left)
 			sched_yield();
 	}
+	for (size_t i = first; i < threads->count; i++)
+		if (reached[i - first].how == GT_EAGAIN)
+			reached[i - first].waited =
+				(struct waited){ gt_monotonic_ms(), run_time_ns(threads->tids[i]) };
 }
 
 /* One pass over the threads: *found = how many new ones were stopped. Those are seized and
@@ -622,7 +654,8 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 	size_t first = threads->count;
 	uint64_t patience = PATIENCE_MS;
 	DIR *numbers = gt_proc_numbers(pid);
-	int error = 0, *reached;
+	struct reached *reached;
+	int error = 0;
 	pid_t tid;
 
 	*found = 0;
@@ -654,10 +687,11 @@ static int stop_pass(struct gt_process *process, pid_t pid, struct gt_stopped_th
 	if (reached != NULL)
 		sweep(threads, first, reached);
 	for (size_t i = first; i < threads->count;) {
-		int how = reached != NULL ? reached[i - first] : GT_EAGAIN;
-
-		if (how == GT_EAGAIN)
-			how = reach_interrupt(threads->tids[i], patience, message);
+		const struct reached one =
+			reached != NULL ? reached[i - first] : (struct reached){ GT_EAGAIN, { 0 } };
+		const int how = one.how == GT_EAGAIN ? reach_interrupt(threads->tids[i], patience,
+								       one.waited, message)
+						     : one.how;
 
 		if (how == GT_EBUSY) {
 			patience = 0; /* for all of them together */
