@@ -470,12 +470,16 @@ void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 		for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
 			const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 			struct gt_letter letter = { .arena = arena, .slot = i };
+			pid_t pid;
 
 			if (!is_waited_for(session) || !is_awaited(session, arena, i, process))
 				continue;
+			/* Others may write there: by now it could be a tracee's number. */
+			pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
+			if (gt_follow_find(session, pid) != NULL)
+				continue;
 			/* An error of the sink comes again with what is drained next. */
-			if (gt_mail_read_letter(session, arena, i, (pid_t)mail->pid,
-						&letter.text) &&
+			if (gt_mail_read_letter(session, arena, i, pid, &letter.text) &&
 			    letter.text.kind != GRAFTRACE_MAIL_FORK &&
 			    letter.text.kind != GRAFTRACE_MAIL_TRIGGER)
 				obey(session, &letter);
