@@ -15,7 +15,51 @@
 #include "attach/process/seccomp.h"
 #include "attach/process/tracer.h"
 
+#include <stdatomic.h>
+#include <string.h>
 #include <sys/ptrace.h>
+
+/* If the process has ended, it cannot be forked any more. */
+static void write_notes(struct gt_tracee *tracee, uint64_t number)
+{
+	const struct gt_agent *agent = &tracee->agent;
+
+	tracee->notes = number;
+	if (tracee->has_agent && agent->image)
+		gt_process_write(&tracee->process,
+				 agent->image + agent->header.state_offset +
+					 offsetof(struct graftrace_agent_state, notes),
+				 &number, sizeof(number));
+}
+
+void gt_tracee_change(struct gt_tracee *tracee)
+{
+	write_notes(tracee, 0);
+}
+
+void gt_tracee_settle(struct gt_tracee *tracee)
+{
+	static atomic_uint_fast64_t last;
+
+	if (tracee->notes == 0)
+		write_notes(tracee, atomic_fetch_add(&last, 1) + 1);
+}
+
+bool gt_tracee_describes(const struct gt_tracee *tracee, const struct gt_process *process)
+{
+	const struct gt_agent *agent = &tracee->agent;
+	struct graftrace_agent_image header;
+	uint64_t notes;
+
+	return tracee->has_agent && tracee->notes != 0 &&
+	       gt_process_read(process, agent->image, &header, sizeof(header)) == 0 &&
+	       memcmp(&header, &agent->header, sizeof(header)) == 0 &&
+	       gt_process_read(process,
+			       agent->image + header.state_offset +
+				       offsetof(struct graftrace_agent_state, notes),
+			       &notes, sizeof(notes)) == 0 &&
+	       notes == tracee->notes;
+}
 
 static int apply(struct gt_tracee *tracee, struct gt_message *message)
 {
@@ -26,6 +70,7 @@ static int apply(struct gt_tracee *tracee, struct gt_message *message)
 	else
 		gt_probes_settle(tracee);
 	gt_edits_clear(&tracee->edits);
+	gt_tracee_settle(tracee);
 	return error;
 }
 
@@ -52,6 +97,7 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 	int error;
 
 	tracee->process.stopped = tid;
+	tracee->notes = 0;
 	gt_edits_clear(&tracee->edits);
 	error = gt_tracee_find_objects(tracee, catalog, &any, message);
 	gt_copying_find(tracee, selection);
@@ -84,6 +130,7 @@ static int take_running(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	struct gt_hands hands = { .tracee = tracee };
 	int error = gt_tracee_plan_objects(tracee, selection);
 
+	gt_tracee_change(tracee);
 	if (error)
 		return gt_fail(message, error, "no memory to plan process %d",
 			       (int)tracee->process.pid);
@@ -127,6 +174,7 @@ static int patch_all(struct gt_tracee *tracee, const struct gt_selection *select
 {
 	int error = 0;
 
+	gt_tracee_change(tracee);
 	gt_edits_clear(&tracee->edits);
 	for (size_t i = 0; !error && i < tracee->object_count; i++) {
 		struct gt_tracee_object *object = tracee->objects[i];
@@ -181,6 +229,7 @@ int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 	bool any = false, copies;
 	int error = gt_tracee_find_objects(tracee, catalog, &any, message), again;
 
+	tracee->notes = 0;
 	gt_copying_find(tracee, selection);
 	if (!error)
 		error = gt_tracee_plan_objects(tracee, selection);
@@ -203,7 +252,10 @@ int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 		if (!error && copies)
 			error = stop_taking_slots(tracee, selection, 0, message);
 	}
-	return error ? error : take_breakpoints(tracee, selection, message);
+	if (!error)
+		error = take_breakpoints(tracee, selection, message);
+	gt_tracee_settle(tracee);
+	return error;
 }
 
 struct objects_work {
@@ -277,11 +329,13 @@ int gt_tracee_objects(struct gt_tracee *tracee, pid_t tid, uint32_t slot, uint32
 
 	if (!tracee->has_agent || tracee->clean)
 		return 0;
+	gt_tracee_change(tracee);
 	gt_edits_clear(&tracee->edits);
 	error = gt_tracee_find_objects(tracee, catalog, &any, message);
-	if (error || !any)
-		return error;
-	return gt_tracer_run(objects_work, &work);
+	if (!error && any)
+		error = gt_tracer_run(objects_work, &work);
+	gt_tracee_settle(tracee);
+	return error;
 }
 
 struct select_work {
@@ -313,7 +367,9 @@ static int run_select(struct select_work *work)
 
 	if (!work->tracee->has_agent || work->tracee->clean)
 		return 0;
+	gt_tracee_change(work->tracee);
 	error = gt_tracer_run(select_work, work);
+	gt_tracee_settle(work->tracee);
 	/* A process that has ended needs no change. */
 	return error && gt_process_is_ending(&work->tracee->process) ? 0 : error;
 }

@@ -112,9 +112,12 @@ struct gt_tracee {
 	struct gt_process process;
 	struct gt_agent agent;
 	bool has_agent; /* false: followed only to see its end */
-	bool clean;	/* left clean after fork */
-	bool entering;	/* threads have no %gs of ours yet */
-	bool traps;	/* breakpoints may stand: attach/agent/traps.h */
+	/* The number of what is noted of it, which no other state of any process has; its agent's state has it, too
+	 * (graftrace_agent_state.notes). 0: something is being changed. */
+	uint64_t notes;
+	bool clean;    /* left clean after fork */
+	bool entering; /* threads have no %gs of ours yet */
+	bool traps;    /* breakpoints may stand: attach/agent/traps.h */
 	/* Why all of it is recorded at its entries only (attach/agent/copying.h), or
 	 * GT_REASON_NONE: a library in it copies stacks. */
 	enum gt_plan_reason copies;
@@ -184,8 +187,12 @@ int gt_tracee_select(struct gt_tracee *tracee, struct gt_catalog *catalog,
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
 			   const char *const *words, size_t count, struct gt_message *message);
 
-/* A forked child: the same agent, regions, objects. child: filled in, with its process, which is
- * opened here. GT_EGONE, GT_EPERM, GT_EIO, GT_ENOMEM. */
+/* Whether what is noted of the tracee is true of the process: that is a fork of it, and neither has been changed
+ * since. The process is open. */
+bool gt_tracee_describes(const struct gt_tracee *tracee, const struct gt_process *process);
+
+/* A forked child that the parent describes: the same agent, regions, objects. child: filled in, with its process,
+ * which is opened here. GT_EGONE, GT_EPERM, GT_EIO, GT_ENOMEM. */
 int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *child,
 		   struct gt_message *message);
 

@@ -313,6 +313,7 @@ int gt_tracee_fork(const struct gt_tracee *parent, pid_t pid, struct gt_tracee *
 	if (error)
 		return error;
 	child->has_agent = parent->has_agent;
+	child->notes = parent->notes;
 	child->traps = parent->traps;
 	child->copies = parent->copies;
 	child->syscalls = parent->syscalls;
@@ -343,6 +344,7 @@ void gt_tracee_forget(struct gt_tracee *tracee)
 	tracee->objects = NULL;
 	tracee->object_count = tracee->object_room = 0;
 	tracee->agent = (struct gt_agent){ 0 };
+	tracee->notes = 0;
 	tracee->has_agent = false;
 	tracee->clean = false;
 	tracee->traps = false;

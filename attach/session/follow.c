@@ -66,11 +66,10 @@ int gt_follow_add(struct gt_session *session, struct gt_tracee *tracee)
 static void put_away(struct gt_session_tracees *tracees, struct gt_tracee *tracee)
 {
 	struct gt_tracee **oldest = &tracees->ended[tracees->next_ended];
-	bool is_known = !tracee->has_agent;
+	bool is_known = !tracee->has_agent || tracee->notes == 0;
 
 	for (size_t i = 0; !is_known && i < tracees->count; i++)
-		is_known = tracees->list[i]->has_agent &&
-			   tracees->list[i]->agent.image == tracee->agent.image;
+		is_known = tracees->list[i]->has_agent && tracees->list[i]->notes == tracee->notes;
 	if (is_known) {
 		free_tracee(tracee);
 		return;

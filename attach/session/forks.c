@@ -7,10 +7,7 @@
 #include "attach/process/proc.h"
 #include "attach/session/session_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #define CLEAN_LIMIT_MS 1000
 
@@ -34,43 +31,19 @@ static int leave_clean(struct gt_session *session, struct gt_tracee *child,
 	return 0;
 }
 
-/* True also if one of them has ended, and cannot be asked any more. */
-static bool have_one_program(pid_t a, pid_t b)
-{
-	struct stat program, other;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)a);
-	if (stat(path, &program) != 0)
-		return true;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)b);
-	return stat(path, &other) != 0 ||
-	       (program.st_dev == other.st_dev && program.st_ino == other.st_ino);
-}
-
-/* Whether the process can be a fork of the tracee: where that has its agent, it has one, too. */
-static bool is_alike(const struct gt_tracee *tracee, const struct gt_process *process)
-{
-	struct graftrace_agent_image header;
-
-	return tracee != NULL && tracee->has_agent &&
-	       gt_process_read(process, tracee->agent.image, &header, sizeof(header)) == 0 &&
-	       memcmp(&header, &tracee->agent.header, sizeof(header)) == 0 &&
-	       have_one_program(tracee->process.pid, process->pid);
-}
-
-static struct gt_tracee *first_alike(struct gt_tracee *const *tracees, size_t count,
-				     const struct gt_process *process)
+static struct gt_tracee *first_that_describes(struct gt_tracee *const *tracees, size_t count,
+					      const struct gt_process *process)
 {
 	for (size_t i = 0; i < count; i++)
-		if (is_alike(tracees[i], process))
+		if (tracees[i] != NULL && gt_tracee_describes(tracees[i], process))
 			return tracees[i];
 	return NULL;
 }
 
 /*
- * Of which tracee a process is a fork. Its parent may have ended or executed another program since; then others of the
- * same origin have what it had. A wrong one would do harm: its agent and its objects are elsewhere. NULL: of none.
+ * The tracee that describes a forked process: its parent, or another one of the same origin, if the parent has ended,
+ * has executed another program or was changed since. A wrong one would kill: its stubs and its patches are not those
+ * that the process has. NULL: none. What is in the process is told by its own journal when it is left.
  */
 static struct gt_tracee *find_parent(struct gt_session *session, pid_t pid, pid_t parent_pid)
 {
@@ -80,15 +53,11 @@ static struct gt_tracee *find_parent(struct gt_session *session, pid_t pid, pid_
 
 	if (gt_process_open(&process, pid, NULL))
 		return NULL;
-	parent = first_alike(&likely, 1, &process);
-	if (parent == NULL) {
-		likely = gt_follow_find(session, gt_proc_parent(pid));
-		parent = first_alike(&likely, 1, &process);
-	}
+	parent = first_that_describes(&likely, 1, &process);
 	if (parent == NULL)
-		parent = first_alike(tracees->list, tracees->count, &process);
+		parent = first_that_describes(tracees->list, tracees->count, &process);
 	if (parent == NULL)
-		parent = first_alike(tracees->ended, GT_TRACEES_ENDED, &process);
+		parent = first_that_describes(tracees->ended, GT_TRACEES_ENDED, &process);
 	gt_process_close(&process);
 	return parent;
 }

@@ -395,7 +395,9 @@ struct graftrace_agent_state {
 	uint64_t stack_low;  /* the initial thread's stack: lowest address it may grow to … */
 	uint64_t stack_high; /* … and its end. 0: unknown */
 	uint64_t tsc_per_ms;
-	uint64_t reserved;
+	/* The number of what the host has noted of this process, which a forked child has, too; 0: it is being
+	 * changed. Only the host's. */
+	uint64_t notes;
 	uint32_t region_count;
 	uint32_t hook_count;
 	struct {
