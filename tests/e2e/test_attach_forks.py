@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""Children of a process that is attached to, which make their first traced call when their parent is another one than
+it was at the fork: it has ended, or has loaded a library."""
+
+import pytest
+
+from attaching import Running, end_recording, is_clean, start_recording
+
+# step() calls ten functions; there are MORE that nobody calls.
+LIBRARY = r"""
+static volatile int sum;
+#define JOINED_(a, n) a##n
+#define JOINED(a, n) JOINED_(a, n)
+#define NAME(n) JOINED(FIRST, n)
+#define F(n) __attribute__((noinline)) int NAME(n)(int x) { sum += x * n + SEED; if (sum & 1) sum ^= n; return sum; }
+F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10)
+int step(int x)
+{
+	return NAME(1)(x) + NAME(2)(x) + NAME(3)(x) + NAME(4)(x) + NAME(5)(x) + NAME(6)(x) + NAME(7)(x) + NAME(8)(x) +
+	       NAME(9)(x) + NAME(10)(x);
+}
+__asm__(".macro one\n.type more\\@, @function\nmore\\@:\npush %rbp\nmov %rsp, %rbp\nlea 1(%rdi), %eax\npop %rbp\nret\n"
+	".size more\\@, . - more\\@\n.endm\n.rept " MORE "\none\n.endr\n");
+"""
+
+# argv: ended, two libraries: a worker loads the first, forks and ends; its child calls, and loads the other one.
+# argv: loaded, three libraries: the third is loaded, and a child is forked; then its parent loads the first library,
+# and the child has memory of its own where the recorder has put code into its parent since. The child calls, and loads the other one.
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+typedef int step(int);
+static step *loaded[3];
+__attribute__((noinline)) static int work(step *of, int i) { return of(i) + 1; }
+static int none(int x) { return x; }
+static void load(int i, char **argv)
+{
+	loaded[i] = (step *)dlsym(dlopen(argv[2 + i], RTLD_NOW), "step");
+	if (!loaded[i])
+		_exit(9);
+}
+static void calls(void)
+{
+	static volatile int sum;
+
+	for (int i = 0; i < 200; i++)
+		sum += work(loaded[0] ? loaded[0] : none, i) + work(loaded[1] ? loaded[1] : none, i);
+}
+static void say(const char *text)
+{
+	puts(text);
+	fflush(stdout);
+}
+static void wait_for(int fd)
+{
+	char byte;
+
+	while (read(fd, &byte, 1) > 0)
+		;
+	usleep(500000); /* graftrace has seen it, too */
+}
+static void *own[64];
+static size_t own_bytes[64];
+static int own_count;
+/* The recorder's code that another process has, and this one has not: memory without a file. */
+static void fill_up(int fd)
+{
+	FILE *maps = fdopen(fd, "r");
+	char line[512];
+	unsigned long low, high;
+
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx", &low, &high) != 2 || !strstr(line, "r-xp 00000000 00:00 0") || own_count == 64)
+			continue;
+		own[own_count] = mmap((void *)low, high - low, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (own[own_count] == MAP_FAILED)
+			continue;
+		own_bytes[own_count] = high - low;
+		memset(own[own_count++], 0x5a, high - low);
+	}
+}
+static const char *state(void)
+{
+	for (int i = 0; i < own_count; i++)
+		for (size_t k = 0; k < own_bytes[i]; k++)
+			if (((char *)own[i])[k] != 0x5a)
+				return "memory changed";
+	return "right";
+}
+static int child(char **argv)
+{
+	char line[64];
+
+	calls();
+	load(1, argv);
+	calls();
+	say(own_count || !strcmp(argv[1], "ended") ? "loaded" : "no memory of its own");
+	while (fgets(line, sizeof(line), stdin)) {
+		calls();
+		say(state());
+	}
+	return 0;
+}
+static int ended(char **argv)
+{
+	int end[2], status;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (fork() == 0) {
+		load(0, argv);
+		calls();
+		pipe(end);
+		if (fork() > 0)
+			_exit(0);
+		close(end[1]);
+		wait_for(end[0]);
+		_exit(child(argv));
+	}
+	wait(&status);
+	wait(&status);
+	return status;
+}
+static int loads(char **argv)
+{
+	int to[2], status;
+	pid_t pid;
+
+	pipe(to);
+	load(2, argv);
+	calls();
+	pid = fork();
+	if (pid == 0) {
+		close(to[1]);
+		fill_up(to[0]);
+		_exit(child(argv));
+	}
+	load(0, argv);
+	calls();
+	close(to[0]);
+	FILE *maps = fopen("/proc/self/maps", "r"), *out = fdopen(to[1], "w");
+	for (int c; (c = getc(maps)) != EOF;)
+		putc(c, out);
+	fclose(out);
+	wait(&status);
+	return status;
+}
+int main(int argc, char **argv)
+{
+	char line[64], text[64];
+	int status;
+
+	say("ready");
+	if (argc < 4 || !fgets(line, sizeof(line), stdin))
+		return 9;
+	status = strcmp(argv[1], "ended") ? loads(argv) : ended(argv);
+	snprintf(text, sizeof(text), "ended with status %#x", status);
+	say(text);
+	return 0;
+}
+"""
+
+
+def library(compile, name, more):
+    """For more than 4096 functions at once the recorder needs memory anew, where it then has room for so many others."""
+    return compile(LIBRARY, "-O1", "-shared", "-fPIC", f"-DFIRST={name}_", f"-DSEED={len(name)}", f'-DMORE="{more}"')
+
+
+@pytest.mark.parametrize("what, more", [("ended", [0, 0]), ("loaded", [6000, 3000, 3000])], ids=["ended", "loaded"])
+def test_a_child_whose_parent_is_another_one_than_it_was_is_not_taken_for_it(graftrace, compile, what, more):
+    """Its stubs are those that it has: the recorder gives none of them out again, and takes all of them away."""
+    libraries = [library(compile, "abc"[:i + 1], count) for i, count in enumerate(more)]
+    with Running(compile(PROGRAM, "-O1"), what, *map(str, libraries)) as target:
+        tracer = start_recording(graftrace, target.pid)
+        assert target("begin") == "loaded"
+        assert target("call") == "right"
+        end_recording(tracer)
+        assert is_clean(target.pid)
+        assert target("call") == "right"
+        target.process.stdin.close()
+        assert target.line() == "ended with status 0"
