@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from attaching import code, maps, until_seen
+from attaching import Running, code, end_recording, maps, start_recording, until_seen
 from conftest import wait_until
 
 FLAGS = ["-O1", "-fno-asynchronous-unwind-tables", "-pthread"]
@@ -223,17 +223,20 @@ int main(void)
 	sigaction(SIGTRAP, &action, NULL);
 	puts("ready");
 	fflush(stdout);
-	usleep(400000);
+	getchar();
 	if (vfork() == 0) {
 		signal(SIGTRAP, SIG_IGN);
 		execlp("true", "true", (char *)0);
 		_exit(1);
 	}
 	wait(&status);
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 100; i++) {
 		tiny();
 		usleep(1000);
 	}
+	puts("called");
+	fflush(stdout);
+	getchar();
 	raise(SIGTRAP);
 	return got == 1 && status == 0 ? 7 : 1;
 }
@@ -241,9 +244,11 @@ int main(void)
 
 
 def test_what_a_vfork_child_does_with_the_signal_is_its_own(graftrace, compile):
-    with subprocess.Popen([compile(IGNORING, "-O1")], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "ready\n"
-        recorded = graftrace("record", "--breakpoints", "-P", process.pid, "--for", "800ms")
-        assert process.wait(60) == 7
+    with Running(compile(IGNORING, "-O1")) as target:
+        tracer = start_recording(graftrace, target.pid, "--breakpoints")
+        assert target("") == "called"
+        said = end_recording(tracer)
+        target.send("")
+        assert target.process.wait(60) == 7
     assert " tiny\n" in graftrace("report").stdout
-    assert "keeps the recorder's memory" not in recorded.stderr
+    assert "keeps the recorder's memory" not in said
