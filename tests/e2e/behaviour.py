@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 import recorded
-from conftest import BUILD, PROGRAMS, ROOT, run_compiler
+from conftest import BUILD, PATIENCE, PROGRAMS, ROOT, run_compiler
 
 GCC = ["gcc", "-O2"]
 CLANG = ["clang", "-O2"]
@@ -160,7 +160,7 @@ def fixed_addresses():
             personality(before)
 
 
-def run(command, directory, name, timeout=60, **environment):
+def run(command, directory, name, timeout=PATIENCE, **environment):
     counts = directory / f"{name}.counts"
     done = subprocess.run(
         list(map(str, command)), cwd=directory, stdin=subprocess.DEVNULL, capture_output=True,
@@ -197,7 +197,7 @@ def compare(expected, found, what):
 def compare_report(counts, directory, shared=()):
     """`graftrace report --format csv` has the program's own counts."""
     done = subprocess.run([BUILD / "cli" / "graftrace", "report", "--format", "csv", "trace.data"],
-                          cwd=directory, capture_output=True, text=True, timeout=60)
+                          cwd=directory, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     calls = collections.Counter()
     for row in csv.DictReader(io.StringIO(done.stdout)):

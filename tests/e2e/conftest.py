@@ -26,7 +26,9 @@ PROGRAMS = ROOT / "tests" / "programs"
 # Programs of the tests that compilers have made: they do not depend on who compiled graftrace, and tests/run has one
 # place for all builds.
 MADE = Path(os.environ.get("GRAFTRACE_PROGRAMS") or BUILD / "programs")
-PATIENCE = 60  # seconds, for what happens at once on a machine that is not busy
+# Seconds, for what happens at once on a machine that is not busy. Whatever starts or ends a process may wait for a minute:
+# on some machines a thread of the kernel's (DAMON) holds the lock of libc's mappings while it waits for a processor.
+PATIENCE = 120
 # Plans are kept beside the build, not with the user's.
 os.environ["XDG_CACHE_HOME"] = str(BUILD / "cache")
 
@@ -106,7 +108,7 @@ class Graftrace:
         self.path = BUILD / "cli" / "graftrace"
         self.directory = directory
 
-    def __call__(self, *words, code=0, stdin=None, timeout=60, env=None):
+    def __call__(self, *words, code=0, stdin=None, timeout=PATIENCE, env=None):
         """Runs `graftrace WORDS…`; the exit code must be `code` (None: any). Text in and out."""
         done = subprocess.run(
             [self.path, *map(str, words)], cwd=self.directory, timeout=timeout, text=True,

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, ROOT, free_port, let_port_go
+from conftest import BUILD, PATIENCE, ROOT, free_port, let_port_go
 
 
 @functools.cache
@@ -82,7 +82,7 @@ class ClickHouse:
     def __call__(self, query, stdin=None):
         """The rows of an answer, as texts."""
         done = subprocess.run(["clickhouse-client", "--host", "127.0.0.1", "--port", str(self.port), "--query",
-                               query], capture_output=True, timeout=60,
+                               query], capture_output=True, timeout=PATIENCE,
                               **({"stdin": stdin} if stdin else {"stdin": subprocess.DEVNULL}))
         assert done.returncode == 0, done.stderr.decode()
         return [line.split("\t") for line in done.stdout.decode().splitlines()]

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from conftest import BUILD, PROGRAMS, ROOT, Graftrace
+from conftest import BUILD, PATIENCE, PROGRAMS, ROOT, Graftrace
 from mounted import Mounted
 
 SESSIONS = ROOT / "tests" / "e2e" / "linux_sessions.txt"
@@ -112,7 +112,7 @@ def results_of_mount(directory, program, session, steps):
         to, answer = mounted.process.stdin.fileno(), mounted.process.stdout.fileno()
         done = subprocess.run(
             [session, mounted.path, directory / "steps", str(to), str(answer)],
-            stdout=subprocess.PIPE, text=True, pass_fds=[to, answer], timeout=60, check=True)
+            stdout=subprocess.PIPE, text=True, pass_fds=[to, answer], timeout=PATIENCE, check=True)
     finally:
         mounted.end_anyhow()
     return results_of(done.stdout)

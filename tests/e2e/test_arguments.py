@@ -13,7 +13,7 @@ import pytest
 import behaviour
 import format_reader
 
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 
 BUILDS = {"gcc": ("gcc", ["-O2", "-g"]), "gcc-0": ("gcc", ["-O0", "-g"]),
           "gcc-dwarf4": ("gcc", ["-O1", "-gdwarf-4"]), "clang": ("clang", ["-O2", "-g"]),
@@ -217,7 +217,7 @@ def test_what_uftrace_says_is_the_same(compile, graftrace, tmp_path):
     folder = tmp_path / "uftrace"
     # A context switch stands in the call where it came, which is no leaf then.
     subprocess.run(["uftrace", "record", "--no-event", "-d", folder, "-A", spec, "-R", returned, program], check=True,
-                   capture_output=True, timeout=60)
+                   capture_output=True, timeout=PATIENCE)
     theirs = subprocess.run(["uftrace", "replay", "-d", folder, "-f", "none", "--no-pager"], check=True, text=True,
                             capture_output=True).stdout
     graftrace("record", "--no-switch-events", "-A", spec, "-R", returned, "--", program)
@@ -289,7 +289,7 @@ def test_a_mount_shows_values_that_are_recorded_and_refuses_others(fast, graftra
             assert "not recorded: start with --" in said
         assert (path / "options" / name).read_text() == f"{recorded:d}\n"
     process.stdin.close()
-    process.wait(60)
+    process.wait(PATIENCE)
 
 
 def test_names_that_match_no_function_are_told(fast, graftrace):

@@ -187,7 +187,7 @@ def test_a_recording_that_cannot_be_written_ends_with_1_and_the_process_goes_on(
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, 1024))
         process.send_signal(signal.SIGINT)
         # not as long as the process goes on switching, whose switches cannot be written
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert "File too large" in errors
         assert process.returncode == 1
         assert target("call") == "right"

@@ -12,7 +12,7 @@ import pytest
 
 from attaching import (MORE, TRACER, Running, calls, end_recording, is_clean, look, looks_as, maps,
                        needs_userfaultfd, record, start_recording)
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 from mounted import Mounted
 
 
@@ -207,7 +207,7 @@ def test_many_processes_that_share_the_memory_are_found_when_the_first_thread_ha
     with Running(compile(LEADERLESS, "-O2", "-pthread")) as target:
         tracer = start_recording(graftrace, target.pid, "--for", "1s")
         assert target.line() == "inside"
-        _, text = tracer.communicate(timeout=60)
+        _, text = tracer.communicate(timeout=PATIENCE)
         assert tracer.returncode == 0 and "keeps the recorder's memory" not in text, text
         assert target("go on") == "right"
 
@@ -266,7 +266,7 @@ def test_a_process_that_dies_at_any_moment_ends_the_recording(graftrace, attache
             tracer = graftrace.start("record", "-P", str(target.pid), "--for", "20ms")
             time.sleep(0.005 * i)
             target.process.kill()
-            _, text = tracer.communicate(timeout=60)
+            _, text = tracer.communicate(timeout=PATIENCE)
             told = rf"process {target.pid}\b.* has ended|there is no process {target.pid}"
             assert tracer.returncode == 0 or tracer.returncode == 1 and re.search(told, text), text
 
@@ -538,7 +538,7 @@ def test_a_debugger_that_is_there_when_graftrace_leaves_is_waited_for(graftrace,
             time.sleep(0.7)
             assert tracer.poll() is None
             debugger.kill()
-        text = tracer.communicate(timeout=60)[1]
+        text = tracer.communicate(timeout=PATIENCE)[1]
         assert tracer.returncode == 0 and "keeps the recorder's memory" not in text, text
         assert is_clean(target.pid)
 

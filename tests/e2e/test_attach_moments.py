@@ -10,6 +10,7 @@ import time
 import pytest
 
 from attaching import Running, record, start_recording
+from conftest import PATIENCE
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_a_process_that_executes_another_program_meanwhile_is_recorded(ms, progr
     process = start(program, 8, ms)
     done = graftrace("record", "-P", process.pid, "--stop-when", "called hit 5", timeout=120)
     assert "has ended" not in done.stderr
-    process.communicate("x", timeout=60)
+    process.communicate("x", timeout=PATIENCE)
     assert process.returncode == 7
     assert re.search(r"^called,", graftrace("report", "--format", "csv").stdout, re.M)
 
@@ -89,8 +90,8 @@ def test_of_several_that_attach_at_once_one_records_and_the_others_say_who_it_is
     process = start(program, 0, 0)
     several = [graftrace.start("record", "-o", f"data{i}", "-P", process.pid, "--for", "3s")
                for i in range(3)]
-    texts = [one.communicate(timeout=60)[1] for one in several]
-    process.communicate("x", timeout=60)
+    texts = [one.communicate(timeout=PATIENCE)[1] for one in several]
+    process.communicate("x", timeout=PATIENCE)
     assert process.returncode == 7
     by = [i for i, one in enumerate(several) if one.returncode == 0]
     assert by, texts
@@ -169,7 +170,7 @@ def test_walks_over_the_stack_go_on_while_graftrace_comes_and_leaves(flags, graf
     for _ in range(12):
         if process.poll() is None:
             graftrace("record", "-P", process.pid, "--for", "1ms")
-    out = process.communicate("x", timeout=60)[0]
+    out = process.communicate("x", timeout=PATIENCE)[0]
     assert (process.returncode, out) == (7, "")
 
 
@@ -266,11 +267,11 @@ def test_a_context_that_a_signal_preempted_in_bytes_that_are_replaced_goes_on(re
     assert process.stdout.readline() == "suspended\n"
     recording = graftrace.start("record", "-P", process.pid, *(["--for", "1ms"] if resumed == "later" else []))
     if resumed == "later":
-        recording.communicate(timeout=60)
+        recording.communicate(timeout=PATIENCE)
     process.stdin.write(resumed + "\n")
     told = process.stdout.readline()
-    process.communicate("x\n", timeout=60)
-    recording.communicate(timeout=60)
+    process.communicate("x\n", timeout=PATIENCE)
+    recording.communicate(timeout=PATIENCE)
     assert (told, process.returncode) == ("resumed\n", 7)
 
 
@@ -330,7 +331,7 @@ def test_a_thread_that_stands_at_an_island_goes_on_when_the_island_goes(how, gra
         tracer.send_signal(signal.SIGINT)
         if how == "left":
             assert target.line() == "right"
-        assert tracer.wait(60) == 0
+        assert tracer.wait(PATIENCE) == 0
         tracer.communicate()
 
 
@@ -365,11 +366,11 @@ def test_a_call_that_is_restarted_before_a_jump_that_goes_is_restarted(how, graf
             graftrace("set", "-P", target.pid, "set_ftrace_filter", "main")
             assert target("x") == "x"
         tracer.send_signal(signal.SIGINT)
-        assert tracer.wait(60) == 0
+        assert tracer.wait(PATIENCE) == 0
         tracer.communicate()
         if how == "left":
             assert target("x") == "x"
-        assert target.process.wait(60) == 0
+        assert target.process.wait(PATIENCE) == 0
 
 
 # Its handler calls itself, with a word between that leads off the stack where a signal's frame would have rsp.
@@ -424,7 +425,7 @@ def test_a_frame_of_a_traced_handler_that_calls_itself_is_one(graftrace, compile
         graftrace("set", "-P", target.pid, "set_ftrace_filter", "on_fault faults")
         assert target.line() == "7"
         tracer.send_signal(signal.SIGINT)
-        assert tracer.wait(60) == 0
+        assert tracer.wait(PATIENCE) == 0
         tracer.communicate()
 
 
@@ -491,8 +492,8 @@ def test_a_program_that_enters_a_sandbox_meanwhile_lives_on(graftrace, compile):
     for ms in range(10, 130, 10):
         target = subprocess.Popen([program, str(ms)])
         host = graftrace.start("record", "--libs", "-P", str(target.pid), "--for", "200ms")
-        host.communicate(timeout=60)
-        assert target.wait(60) == 42, ms
+        host.communicate(timeout=PATIENCE)
+        assert target.wait(PATIENCE) == 42, ms
 
 
 # Three threads are in the agent most of the time, whose buffers are small: they wait there for room. Two others bring all
@@ -571,9 +572,9 @@ def test_threads_in_the_agent_when_all_enter_a_sandbox(graftrace, compile):
         target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert target.stdout.readline() == b"ready\n"
         host = start_recording(graftrace, target.pid, "-b", "64k")
-        target.communicate(b"x", timeout=60)
+        target.communicate(b"x", timeout=PATIENCE)
         assert target.returncode == 42
-        host.communicate(timeout=60)
+        host.communicate(timeout=PATIENCE)
 
 
 def test_threads_in_the_agent_when_all_enter_a_sandbox_while_graftrace_leaves(graftrace, compile):
@@ -592,9 +593,9 @@ __attribute__((noinline)) long deep(long n)
         host = start_recording(graftrace, target.pid, "--args", "-b", "4M", "--overwrite")
         host.send_signal(signal.SIGINT)
         time.sleep(number * 0.002)
-        target.communicate(b"x", timeout=60)
+        target.communicate(b"x", timeout=PATIENCE)
         assert target.returncode == 42, number
-        host.communicate(timeout=60)
+        host.communicate(timeout=PATIENCE)
 
 
 CRASHES = r"""
@@ -629,10 +630,10 @@ def test_a_core_has_no_buffer_in_it(graftrace, compile, tmp_path):
                                                                         2 * (resource.RLIM_INFINITY,)))
         assert target.stdout.readline() == "ready\n"
         host = start_recording(graftrace, target.pid, "-b", "64M") if traced else None
-        target.communicate("x", timeout=60)
+        target.communicate("x", timeout=PATIENCE)
         assert target.returncode == -signal.SIGABRT
         if host is not None:
-            host.communicate(timeout=60)
+            host.communicate(timeout=PATIENCE)
         found = list(directory.glob("core*"))
         return found[0].stat().st_blocks * 512 if found else None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PROGRAMS, ROOT, line_with
+from conftest import PATIENCE, PROGRAMS, ROOT, line_with
 
 # More rounds: what a nightly run does.
 MORE = int(os.environ.get("GRAFTRACE_LONG_TESTS", "1"))
@@ -68,7 +68,7 @@ def test_it_goes_on_as_if_nobody_had_come(graftrace, storm, mode):
             assert code(running.pid) == before
             running.stdin.close()
             assert re.fullmatch(r"ok [1-9]\d*\n", running.stdout.readline())
-            assert running.wait(60) == 0
+            assert running.wait(PATIENCE) == 0
         finally:
             running.kill()
 
@@ -84,8 +84,8 @@ def test_it_ends_rightly_while_it_is_recorded(graftrace, storm, mode):
             line_with(record.stderr, "recording process")
             running.stdin.close()
             assert re.fullmatch(r"ok \d+\n", running.stdout.readline())
-            assert running.wait(60) == 0
-            _, said = record.communicate(timeout=60)
+            assert running.wait(PATIENCE) == 0
+            _, said = record.communicate(timeout=PATIENCE)
             assert record.returncode == 0 and "died of" not in said, said
         finally:
             running.kill()
@@ -105,6 +105,6 @@ def test_threads_that_only_throw_are_left_and_attached_to_again_and_again(graftr
             assert code(running.pid) == before
             running.stdin.close()
             assert re.fullmatch(r"ok [1-9]\d*\n", running.stdout.readline())
-            assert running.wait(60) == 0
+            assert running.wait(PATIENCE) == 0
         finally:
             running.kill()

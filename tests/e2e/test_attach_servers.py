@@ -186,7 +186,7 @@ def start(command, **how):
 
 def redis_client(server, *words):
     done = subprocess.run(["redis-cli", "-p", str(server.port), *words], capture_output=True, text=True,
-                          check=True, timeout=60)
+                          check=True, timeout=PATIENCE)
     return done.stdout.strip()
 
 

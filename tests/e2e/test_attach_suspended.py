@@ -8,6 +8,7 @@ import re
 import pytest
 
 from attaching import Running, is_clean, needs_userfaultfd, record, start_recording
+from conftest import PATIENCE
 
 COMMON = r"""
 #define _GNU_SOURCE
@@ -181,7 +182,7 @@ def test_a_coroutine_that_waits_inside_comes_out_before_its_code_goes(graftrace,
         for target in targets:
             assert target.line() == "inside"
         for target, tracer in zip(targets, tracers):
-            text = tracer.communicate(timeout=60)[1]
+            text = tracer.communicate(timeout=PATIENCE)[1]
             assert tracer.returncode == 0 and "keeps the recorder's memory" in text, text
             assert not is_clean(target.pid)
             assert target("go on") == "right"
@@ -226,7 +227,7 @@ def test_a_frame_of_a_thread_that_has_ended_is_not_waited_for(graftrace, compile
     with Running(compile(ENDED, "-O1", "-no-pie", "-pthread")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
         assert target.line() == "inside"
-        text = tracer.communicate(timeout=60)[1]
+        text = tracer.communicate(timeout=PATIENCE)[1]
         assert tracer.returncode == 0 and "keeps the recorder's memory" not in text, text
         assert float(re.search(r"calls, \d+ threads?, ([\d.]+) s", text)[1]) < 5, text
         assert is_clean(target.pid)
@@ -271,7 +272,7 @@ def test_a_thread_that_waits_inside_is_seen_when_the_first_one_has_ended(graftra
     with Running(compile(LEADERLESS, "-O1", "-no-pie", "-pthread")) as target:
         tracer = start_recording(graftrace, target.pid, "--for", "2s")
         assert target("begin") == "inside"
-        text = tracer.communicate(timeout=60)[1]
+        text = tracer.communicate(timeout=PATIENCE)[1]
         assert tracer.returncode == 0 and "keeps the recorder's memory" in text, text
         assert target("go on") == "right"
         done = graftrace("record", "-P", target.pid, code=None)
@@ -356,7 +357,7 @@ def test_memory_that_the_program_fills_in_itself_is_not_touched(graftrace, compi
     with Running(compile(FILLED_IN, "-O1", "-pthread")) as target:
         tracer = graftrace.start("record", "-P", str(target.pid), "--for", "1s")
         assert target.line() == "inside"
-        text = tracer.communicate(timeout=60)[1]
+        text = tracer.communicate(timeout=PATIENCE)[1]
         assert tracer.returncode == 0, text
         assert is_clean(target.pid)
         assert target("go on") == "right"

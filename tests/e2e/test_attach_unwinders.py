@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from attaching import Running, end_recording, is_clean, maps, record, start_recording
-from conftest import line_with, open_to_everyone, wait_until
+from conftest import PATIENCE, line_with, open_to_everyone, wait_until
 
 NOBODY = 65534
 
@@ -66,7 +66,7 @@ def test_exceptions_out_of_a_callback_find_their_handlers_while_graftrace_leaves
         tracer.send_signal(signal.SIGINT)
         time.sleep(0.5)
         assert target("throw") == "right"
-        assert tracer.wait(60) == 0
+        assert tracer.wait(PATIENCE) == 0
         tracer.communicate()
         assert target("call") == "inside"
         assert target("throw") == "right"
@@ -204,7 +204,7 @@ def test_an_unwinder_whose_callback_waits_goes_on_after_graftrace_has_left(graft
         tracer.send_signal(signal.SIGINT)
         time.sleep(1)
         assert target("go on") == "right"
-        assert tracer.wait(60) == 0
+        assert tracer.wait(PATIENCE) == 0
         assert "keeps the recorder's memory" not in tracer.communicate()[1]
         assert target("call") == "inside"
         assert target("go on") == "right"
@@ -301,7 +301,7 @@ def test_threads_that_wait_above_an_unwinders_old_words_are_left(graftrace, comp
         tracer = start_recording(graftrace, target.pid)
         assert target("throw and wait") == "waiting"
         tracer.send_signal(signal.SIGINT)
-        assert tracer.wait(60) == 0
+        assert tracer.wait(PATIENCE) == 0
         assert "keeps the recorder's memory" not in tracer.communicate()[1]
         assert is_clean(target.pid)
 
@@ -395,7 +395,7 @@ def test_rules_of_frames_that_take_any_memory_do_not_hold_the_process_up(graftra
         tracer = start_recording(graftrace, target.pid)
         assert target("throw and wait") == "waiting"
         tracer.send_signal(signal.SIGINT)
-        _, text = tracer.communicate(timeout=60)
+        _, text = tracer.communicate(timeout=PATIENCE)
         assert tracer.returncode == 0 and "keeps the recorder's memory" in text
         assert float(re.search(r"left in stops of ([\d.]+) ms", text)[1]) < 5000
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
@@ -580,7 +580,7 @@ def test_what_a_program_was_told_of_the_agent_stays_readable(graftrace, compile)
             told = of_ours(target("list"))
             assert told >= 2
             tracer.send_signal(signal.SIGINT)
-            assert tracer.wait(60) == 0
+            assert tracer.wait(PATIENCE) == 0
             tracer.communicate()
             assert of_ours(target("read")) == told
             left.append(mapped(target.pid))

@@ -9,7 +9,7 @@ import pytest
 
 import behaviour
 import recorded
-from conftest import BUILD
+from conftest import BUILD, PATIENCE
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 WAYS = pytest.mark.parametrize("way", ["patchable", "unprepared"])
@@ -36,11 +36,11 @@ def test_coroutines_that_switch_by_tail_jumps_go_on_when_the_recording_has_ended
             for _ in range(3):
                 done = subprocess.run([GRAFTRACE, "record", "-o", tmp_path / "trace.data", "-P",
                                        str(running.pid), "--for", "0.2s"], capture_output=True,
-                                      text=True, timeout=60)
+                                      text=True, timeout=PATIENCE)
                 assert done.returncode == 0, done.stderr
                 assert "keeps the recorder's memory" not in done.stderr
                 time.sleep(0.05)
-            out, _ = running.communicate("\n", timeout=60)
+            out, _ = running.communicate("\n", timeout=PATIENCE)
         finally:
             running.kill()
     assert (running.returncode, out) == (0, "total 0, turned yes\n")
@@ -75,7 +75,7 @@ def test_a_stack_overflow_that_the_program_handles_goes_on_being_handled(way, op
 def test_a_handler_that_leaves_the_recording_path_by_a_jump_leaves_no_call_behind(way, tmp_path):
     behaviour.traced([behaviour.program(way, "stacks.c"), "leaves"], tmp_path, *behaviour.WAYS[way][1])
     shown = subprocess.run([GRAFTRACE, "show", "trace.data"], cwd=tmp_path, capture_output=True,
-                           text=True, timeout=60, check=True).stdout
+                           text=True, timeout=PATIENCE, check=True).stdout
     columns = {line.index(name) - line.index("|") for line in shown.splitlines()
                for name in ("works() {", "works_end() {") if name in line}
     assert len(columns) == 1, columns

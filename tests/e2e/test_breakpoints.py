@@ -13,7 +13,7 @@ import time
 import pytest
 
 from attaching import Running, code, end_recording, maps, start_recording, until_seen
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 
 FLAGS = ["-O1", "-fno-asynchronous-unwind-tables", "-pthread"]
 # As many calls as the program makes.
@@ -24,7 +24,7 @@ MISSING = ("shorter than a jump", "a jump leads", "calls within", "own loop", "g
 
 def run(words, directory):
     return subprocess.run([str(word) for word in words], cwd=directory, capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=60)
+                          stdin=subprocess.DEVNULL, timeout=PATIENCE)
 
 
 def calls_of(graftrace):
@@ -194,7 +194,7 @@ def test_who_shares_the_memory_is_no_place_for_the_action_of_the_signal(with_chi
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         recorded = graftrace("record", "--breakpoints", "-P", process.pid, "--for", "300ms")
-        assert process.wait(60) == 7
+        assert process.wait(PATIENCE) == 7
     assert (" tiny\n" in graftrace("report").stdout) == (not with_child)
     assert ("another process shares its memory (vfork, clone)" in recorded.stderr) == with_child
 
@@ -249,6 +249,6 @@ def test_what_a_vfork_child_does_with_the_signal_is_its_own(graftrace, compile):
         assert target("") == "called"
         said = end_recording(tracer)
         target.send("")
-        assert target.process.wait(60) == 7
+        assert target.process.wait(PATIENCE) == 7
     assert " tiny\n" in graftrace("report").stdout
     assert "keeps the recorder's memory" not in said

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import PATIENCE, ROOT
 
 LUA = """local t = {} for i = 1, 500 do t[i] = (i * 7919) % 1009 end table.sort(t)
 print(t[1], #t, ("x"):rep(5)) print(pcall(error, "m"))"""
@@ -58,7 +58,7 @@ def environment(directory):
     """The same for both: what valgrind adds is in it, so that programs that read it do the same work."""
     plain = {"PATH": os.environ["PATH"], "HOME": str(directory), "LC_ALL": "C", "PERL_HASH_SEED": "0"}
     done = subprocess.run(["valgrind", "-q", "--tool=callgrind", "--callgrind-out-file=/dev/null", "env", "-0"],
-                          env=plain, cwd=directory, capture_output=True, text=True, timeout=60, check=True)
+                          env=plain, cwd=directory, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return plain, dict(word.split("=", 1) for word in done.stdout.split("\0") if word)
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, line_with
+from conftest import BUILD, PATIENCE, ROOT, line_with
 from test_report import sample
 
 WORDS = "int most_frequent(void) { return 1; }\nint main(void) { return most_frequent() - 1; }\n"
@@ -34,7 +34,7 @@ def offered(shell, directory, *words):
     *command, script, name = scripts[shell] if shell != "fish" else [*scripts[shell], None]
     command = [*command, script.format(root=ROOT), *([name] if name else [])]
     done = subprocess.run([*command, *words], cwd=directory, capture_output=True, text=True,
-                          timeout=60, env={**os.environ, "HOME": str(directory),
+                          timeout=PATIENCE, env={**os.environ, "HOME": str(directory),
                                            "PATH": f"{BUILD / 'cli'}:{os.environ['PATH']}"})
     assert done.returncode == 0, done.stderr
     return {line.split("\t")[0] for line in done.stdout.splitlines()}
@@ -66,7 +66,7 @@ def test_control_files_are_those_of_the_process_on_the_line(graftrace, shell):
                 shell, graftrace.directory, "get", "-P", str(program.pid), "")
         finally:
             program.kill()
-            recorder.communicate(timeout=60)
+            recorder.communicate(timeout=PATIENCE)
 
 
 def test_what_a_person_alone_knows_is_not_answered_with_all_programs(graftrace):

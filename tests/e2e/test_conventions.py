@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import behaviour
+from conftest import PATIENCE
 from served import serving
 
 
@@ -24,7 +25,7 @@ def returns():
 @pytest.mark.parametrize("options", [[], ["--libs"], ["-p", "function"], ["--threshold", "1ms"]],
                          ids=["graph", "libs", "function", "threshold"])
 def test_functions_that_take_their_arguments_off_the_stack(options, returns, graftrace):
-    plain = subprocess.run([returns], capture_output=True, text=True, check=True, timeout=60)
+    plain = subprocess.run([returns], capture_output=True, text=True, check=True, timeout=PATIENCE)
     traced = graftrace("record", *options, "--", returns)
     assert traced.stdout == plain.stdout
     if "--threshold" in options:
@@ -38,12 +39,12 @@ def test_functions_that_take_their_arguments_off_the_stack(options, returns, gra
 
 
 def test_a_function_that_is_reached_by_way_of_another_jumps_to_one_that_takes_its_arguments(returns, graftrace):
-    plain = subprocess.run([returns], capture_output=True, text=True, check=True, timeout=60)
+    plain = subprocess.run([returns], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert graftrace("record", "-l", "points", "--", returns).stdout == plain.stdout
 
 
 def test_functions_that_take_their_arguments_off_the_stack_are_profiled(returns, graftrace):
-    plain = subprocess.run([returns], capture_output=True, text=True, check=True, timeout=60)
+    plain = subprocess.run([returns], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert graftrace("profile", "--", returns).stdout == plain.stdout
 
 
@@ -127,7 +128,7 @@ def test_who_asks_finds_its_caller_while_filters_change(asks_itself, graftrace):
 def test_what_the_kernel_restarts_stays_where_it_is(flags, options, graftrace):
     program = behaviour.run_compiler(["gcc", "-O2", *flags], [behaviour.PROGRAMS / "sequences.c"],
                                      "-".join(["sequences", *flags]))
-    plain = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60)
+    plain = subprocess.run([program], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert plain.stdout == "0 wrong, 0 replaced\n"
     traced = graftrace("record", *options, "--", program)
     assert traced.stdout == plain.stdout

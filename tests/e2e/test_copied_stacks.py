@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS
+from conftest import PATIENCE, PROGRAMS
 
 LOOP = """
 import greenlet, sys
@@ -34,7 +34,7 @@ while not sys.stdin.closed:
     (["luajit", PROGRAMS / "throw.lua"], 6, "LuaJIT"),
 ], ids=["greenlet", "callcc", "guile", "luajit"])
 def test_what_is_copied_comes_back_whole(words, code, why, more, graftrace):
-    plain = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
+    plain = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE)
     assert plain.returncode == code
     traced = graftrace("record", *more, "--", *words, code=code)
     assert traced.stdout == plain.stdout

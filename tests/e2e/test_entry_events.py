@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import PATIENCE, ROOT, wait_until
 from mounted import refused
 
 LIBRARY = r"""
@@ -85,7 +85,7 @@ class Mount:
 
     def end(self):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        assert self.process.wait(PATIENCE) == 0
 
 
 @pytest.fixture(scope="module")

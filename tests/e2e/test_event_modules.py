@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import PATIENCE, ROOT, wait_until
 from mounted import refused
 
 FLAGS = [f"-I{ROOT / 'include'}"]
@@ -104,7 +104,7 @@ def loader(graftrace, compile):
     made = Loader(graftrace, compile)
     yield made
     made.process.stdin.close()
-    assert made.process.wait(60) == 0
+    assert made.process.wait(PATIENCE) == 0
 
 
 def test_a_word_waits_for_the_object_and_its_first_event_is_there(loader):

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import PATIENCE, ROOT, wait_until
 
 PROGRAM = r"""
 #include <graftrace/event.h>
@@ -87,7 +87,7 @@ class Watched:
 
     def end(self):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        assert self.process.wait(PATIENCE) == 0
 
 
 @pytest.fixture

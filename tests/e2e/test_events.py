@@ -9,7 +9,7 @@ import time
 import pytest
 
 from attaching import Running, code, maps
-from conftest import BUILD, ROOT, wait_until
+from conftest import BUILD, PATIENCE, ROOT, wait_until
 from watched import Watched
 
 FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
@@ -102,11 +102,11 @@ def sales(compile):
 
 def test_bpftrace_sees_the_events_that_graftrace_sees(sales, graftrace):
     probe = f"usdt:{sales[0]}:{TILL}:sale"
-    listed = subprocess.run(["bpftrace", "-l", probe], capture_output=True, text=True, check=True, timeout=60).stdout
+    listed = subprocess.run(["bpftrace", "-l", probe], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
     assert listed == probe + "\n"
     seen = subprocess.run(["bpftrace", "-c", " ".join(sales), "-e",
                            probe + ' { printf("count=%d what=\\"%s\\"\\n", (int32)arg0, str(arg1)); }'],
-                          capture_output=True, text=True, check=True, timeout=60).stdout
+                          capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
     graftrace("record", "-e", f"{TILL}:sale", "--", *sales)
     ours = re.findall(r"sale: (count=.*)", shown(graftrace))
     assert len(ours) == 3 and re.findall("count=.*", seen) == ours
@@ -115,7 +115,7 @@ def test_bpftrace_sees_the_events_that_graftrace_sees(sales, graftrace):
 def test_perf_sees_the_events_that_graftrace_sees(sales, tmp_path):
     def perf(*words):
         return subprocess.run(["perf", *words], env={**os.environ, "HOME": str(tmp_path)}, cwd=tmp_path,
-                              capture_output=True, text=True, check=True, timeout=60).stdout
+                              capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
     perf("buildid-cache", "--add", sales[0])
     event = f"sdt_{TILL}:sale"
@@ -139,7 +139,7 @@ def test_systemtap_sees_the_events_that_graftrace_sees(sales, tmp_path):
 
     def stap(*words):
         return subprocess.run(["stap", "-r", kernel, *words], env={**os.environ, "HOME": str(tmp_path)},
-                              capture_output=True, text=True, check=True, timeout=60).stdout
+                              capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
     probe = f'process("{sales[0]}").provider("{TILL}").mark("sale")'
     assert stap("-L", probe).split(" ", 1)[1] == "$arg1:long $arg2:long\n"
@@ -352,7 +352,7 @@ def test_a_mount_shows_the_filters_that_it_began_with(fast, graftrace):
     assert (path / "events/shop/sold/filter").read_text() == "count > 2\n"
     assert (path / "events/shop/closed/filter").read_text() == "none\n"
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 def test_trace_cmd_takes_events_with_their_fields(mounted):
@@ -361,9 +361,9 @@ def test_trace_cmd_takes_events_with_their_fields(mounted):
     run(3)
     shown = [line for line in (path / "trace").read_text().splitlines() if "sold: " in line]
     subprocess.run([BUILD / "cli" / "graftrace", "mount", "--enter", path, "--", "trace-cmd", "extract", "-o", path.parent / "it.dat"],
-                   check=True, capture_output=True, timeout=60)
+                   check=True, capture_output=True, timeout=PATIENCE)
     told = subprocess.run(["trace-cmd", "report", "-i", path.parent / "it.dat"], check=True, capture_output=True, text=True,
-                          timeout=60).stdout
+                          timeout=PATIENCE).stdout
     fields = re.findall(r" sold: +(.*)$", told, re.M)
     assert len(fields) == len(shown) >= 3
     # a fraction is shown by its bits, for libtraceevent prints none

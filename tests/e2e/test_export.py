@@ -11,7 +11,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import ROOT
+from conftest import PATIENCE, ROOT
 from test_report import sample
 
 # Field numbers that Perfetto's own protos have; protoc reads what we wrote by this.
@@ -64,7 +64,7 @@ def rows_of(graftrace, *words):
 
 
 def run(*words, cwd):
-    return subprocess.run(words, cwd=cwd, check=True, capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, cwd=cwd, check=True, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def check_calls(calls, truth):
@@ -190,7 +190,7 @@ def test_speedscope_profiles_open_and_close_in_order(graftrace, made):
 def decode(schema, message, data, folder):
     (folder / "schema.proto").write_text(schema)
     return subprocess.run(["protoc", f"-I{folder}", f"--decode={message}", "schema.proto"], input=data,
-                          cwd=folder, capture_output=True, check=True, timeout=60).stdout.decode()
+                          cwd=folder, capture_output=True, check=True, timeout=PATIENCE).stdout.decode()
 
 
 def test_perfetto_packets_are_decoded_by_protoc(graftrace, made, tmp_path):
@@ -252,7 +252,7 @@ def test_babeltrace_reads_every_call(graftrace, made, tmp_path):
         true["not_returned"] for true in made.values())
     assert len(calls) == sum(counts.values())
     details = subprocess.run(["babeltrace2", "-o", "ctf-metadata", "out/trace"], cwd=tmp_path, check=True,
-                             capture_output=True, text=True, timeout=60).stdout
+                             capture_output=True, text=True, timeout=PATIENCE).stdout
     # What Trace Compass' LTTng-UST call stack asks for.
     for line in ['domain = "ust"', 'tracer_name = "lttng-ust"', "tracer_major = 2", "_vtid", "_vpid",
                  "_procname", '"lttng_ust_cyg_profile_fast:func_entry"',
@@ -320,14 +320,14 @@ def test_uftrace_calls_threads_by_their_own_names(graftrace, compile, tmp_path):
 def test_uftrace_reports_the_same_figures(graftrace, made, tmp_path):
     graftrace("export", "--to", "uftrace", "-q", "-o", "out")
     table = subprocess.run(["uftrace", "report", "-d", "out", "-f", "total,self,call"], cwd=tmp_path,
-                           check=True, capture_output=True, text=True, timeout=60)
+                           check=True, capture_output=True, text=True, timeout=PATIENCE)
     calls = {name: int(count) for count, name in re.findall(r" (\d+)  (\w+)$", table.stdout, re.M)}
     assert calls == {name: true["calls"] for name, true in made.items()}
     replay = subprocess.run(["uftrace", "replay", "-d", "out", "--no-pager"], cwd=tmp_path, check=True,
-                            capture_output=True, text=True, timeout=60)
+                            capture_output=True, text=True, timeout=PATIENCE)
     assert len(re.findall(r"\| +call_\d+\(\)", replay.stdout)) == sum(calls.values())
     graph = subprocess.run(["uftrace", "graph", "-d", "out", "--no-pager"], cwd=tmp_path, check=True,
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=PATIENCE)
     merged = collections.Counter()
     for count, name in re.findall(r"\((\d+)\) (call_\d+)$", graph.stdout, re.M):
         merged[name] += int(count)
@@ -339,7 +339,7 @@ def test_sqlite_answers_the_same_as_csv(graftrace, made, tmp_path):
     table = subprocess.run(
         ["sqlite3", "-csv", "out", "SELECT f.name, count(*), sum(c.end != 'return'), sum(c.self_ns), "
          "max(c.duration_ns) FROM calls c JOIN functions f ON f.id = c.function GROUP BY 1 ORDER BY 1"],
-        cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
+        cwd=tmp_path, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
     sums = collections.defaultdict(lambda: [0, 0, 0, 0])
     for row in rows_of(graftrace):
         row_sums = sums[row["function"]]
@@ -350,7 +350,7 @@ def test_sqlite_answers_the_same_as_csv(graftrace, made, tmp_path):
     found = {name: list(map(int, numbers)) for name, *numbers in csv.reader(io.StringIO(table))}
     assert made and found == sums
     whole = subprocess.run(["sqlite3", "out", "PRAGMA integrity_check; PRAGMA foreign_key_check"],
-                           cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
+                           cwd=tmp_path, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
     assert whole == "ok\n"
 
 
@@ -389,7 +389,7 @@ def test_folded_stacks_sum_up_to_own_times(graftrace, made):
 def test_callgrind_annotate_agrees(graftrace, made, tmp_path):
     graftrace("export", "--to", "callgrind", "-q", "-o", "out")
     table = subprocess.run(["callgrind_annotate", "--threshold=100", "out"], cwd=tmp_path, check=True,
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=PATIENCE)
     assert table.stderr == ""
     own = {name: int(time.replace(",", "")) for time, name in
            re.findall(r"^ *([\d,]+) \([ \d.]+%\)  .*:(\S+)", table.stdout, re.M)}
@@ -403,7 +403,7 @@ def test_graphviz_draws_the_call_graph(graftrace, tmp_path):
     made = sample(graftrace, 12, 1, 30)  # of many functions that all call each other it takes minutes
     graftrace("export", "--to", "dot", "-q", "-o", "calls.dot")
     drawn = subprocess.run(["dot", "-Tplain", "calls.dot"], cwd=tmp_path, check=True,
-                           capture_output=True, text=True, timeout=60).stdout
+                           capture_output=True, text=True, timeout=PATIENCE).stdout
     nodes = re.findall(r"^node f\d+ ", drawn, re.M)
     assert 5 < len(nodes) <= len(made) and re.search(r"^edge ", drawn, re.M)
 
@@ -433,7 +433,7 @@ def test_odd_names_break_no_format(graftrace, compile, tmp_path):
     assert ODD in {frame.get("data-n") for frame in xml.fromstring(export(graftrace, "svg")).iter()}
     assert re.search(r'^main;odd"n,a:me<&> \d+$', export(graftrace, "folded"), re.M)
     graftrace("export", "--to", "dot", "-q", "-o", "out")
-    subprocess.run(["dot", "-Tplain", "out"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run(["dot", "-Tplain", "out"], cwd=tmp_path, check=True, capture_output=True, timeout=PATIENCE)
 
 
 def test_a_threshold_recording_has_its_slow_calls_nested(graftrace, compile):
@@ -521,7 +521,7 @@ def test_trace_cmd_reports_every_call_with_its_duration(graftrace, compile, tmp_
     assert graftrace("export", "--to", "trace.dat", "-q").stderr == ""
     text = subprocess.run(
         ["trace-cmd", "report", "-i", "trace.dat", "-O", "fgraph:tailprint=1"], cwd=tmp_path,
-        check=True, capture_output=True, text=True, timeout=60).stdout
+        check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
     theirs = [(int(tid), name, round(float(us) * 1000)) for tid, us, name in re.findall(
         r"-(\d+) +\[\d+\] +[\d.]+: funcgraph_\w+: +[+!#*@$]? *([\d.]+) us +\|  +"
         r"(?:\} /\* )?(\w+)(?:\(\);| \*/)$", text, re.M)]
@@ -639,7 +639,7 @@ def test_a_call_whose_entry_is_missing_begins_a_file_anew(graftrace, compile, tm
     for form in ("csv", "json", "chrome", "speedscope", "perfetto", "folded", "callgrind"):
         graftrace("export", "--to", form, "-o", "whole", *window)
         piped = subprocess.run([graftrace.path, "export", "--to", form, "-q", "-o", "-", *window],
-                               cwd=tmp_path, capture_output=True, check=True, timeout=60).stdout
+                               cwd=tmp_path, capture_output=True, check=True, timeout=PATIENCE).stdout
         assert (tmp_path / "whole").read_bytes() == piped
     assert collections.Counter(row["function"] for row in rows_of(graftrace, *window)) == {
         "main": 1, "outer": 1, "inner": len(inner) - first}

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from conftest import PATIENCE, ROOT
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_sqlite_has_values_with_their_types(recorded, tmp_path):
 
     def ask(question):
         return json.loads(subprocess.run(["sqlite3", "-json", "out", question], cwd=tmp_path, check=True,
-                                         capture_output=True, text=True, timeout=60).stdout)
+                                         capture_output=True, text=True, timeout=PATIENCE).stdout)
 
     rows = ask("SELECT e.id, f.name AS function, field, value FROM events e JOIN event_fields ON event_id = e.id "
                "JOIN calls c ON c.id = e.call JOIN functions f ON f.id = c.function WHERE e.event = 'sold'")
@@ -99,7 +99,7 @@ def test_arguments_and_results_go_into_clickhouse_and_the_view(compile, graftrac
             for row in found] == [tuple(text.replace("\\'", "'") for text in row) for row in wanted]
     graftrace("export", "--to", "sqlite", "-q", "-o", "out")
     text = subprocess.run(["sqlite3", "-json", "out", "SELECT * FROM graftrace_calls ORDER BY id"], cwd=tmp_path,
-                          check=True, capture_output=True, text=True, timeout=60).stdout
+                          check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
     in_view = sorted((row["function"], row["arguments"] or "", row["result"] or "") for row in json.loads(text))
     assert in_view == sorted(rows)
 

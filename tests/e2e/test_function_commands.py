@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from conftest import PATIENCE
 from mounted import PROGRAM, Mounted, function_names, leaves
 from test_mount import program  # noqa: F401
 from test_set_get import ask, call, folder, recorded  # noqa: F401
@@ -62,7 +63,7 @@ def test_a_recording_dumps_too(graftrace, recorded, folder, options):  # noqa: F
     call(process, 2)
     assert ask(graftrace, folder, "get", "tracing_on") == "0\n"
     process.stdin.close()
-    assert process.wait(60) == 3
+    assert process.wait(PATIENCE) == 3
     names = ["middle", "leaf", "leaf", "other"]
     assert function_names(process.stderr.read()) == names
     assert function_names(graftrace("show").stdout) == names

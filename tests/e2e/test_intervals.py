@@ -52,7 +52,7 @@ class Profiled:
         line_with(self.process.stdout, "ready")
 
     def end(self):
-        out, self.err = self.process.communicate("\n", timeout=60)
+        out, self.err = self.process.communicate("\n", timeout=PATIENCE)
         assert self.process.returncode == 0, self.err
         return int(re.search(r"(\d+) rounds", out)[1])
 
@@ -90,7 +90,7 @@ def test_promtool_takes_what_is_for_prometheus(graftrace, program, tmp_path):
     rounds = run.end()
     text = (tmp_path / "out.prom").read_text()
     judged = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True,
-                            timeout=60)
+                            timeout=PATIENCE)
     assert judged.returncode == 0 and judged.stdout == judged.stderr == ""
     value = lambda name, of: float(re.search(rf'^graftrace_function_{name}_total{{[^}}]*function="{of}"'
                                              r'[^}]*} ([\d.]+)$', text, re.M)[1])

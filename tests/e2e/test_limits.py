@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from attaching import Running, is_clean
-from conftest import BUILD, open_to_everyone
+from conftest import BUILD, PATIENCE, open_to_everyone
 
 GRAFTRACE = str(BUILD / "cli" / "graftrace")
 LIMITED = r"""
@@ -32,7 +32,7 @@ USER = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
 def limited(limit, *command, **options):
-    return subprocess.run(["bash", "-c", f'{limit}; exec "$@"', "-", *map(str, command)], text=True, capture_output=True, timeout=60,
+    return subprocess.run(["bash", "-c", f'{limit}; exec "$@"', "-", *map(str, command)], text=True, capture_output=True, timeout=PATIENCE,
                           cwd="/", **options)
 
 
@@ -45,7 +45,7 @@ def test_a_limited_program_is_recorded_and_keeps_its_limits(limit, compile, tmp_
     assert done.stdout == limited(limit, program).stdout
     assert done.stdout.startswith("63 ")
     assert " 0 lost" in done.stderr
-    assert "inner" in subprocess.run([GRAFTRACE, "report", "-i", data], text=True, capture_output=True, timeout=60, check=True).stdout
+    assert "inner" in subprocess.run([GRAFTRACE, "report", "-i", data], text=True, capture_output=True, timeout=PATIENCE, check=True).stdout
 
 
 def test_a_hard_limit_of_file_sizes_is_named():
@@ -59,7 +59,7 @@ def test_who_is_attached_to_has_its_own_limit(compile, tmp_path):
         while os.readlink(f"/proc/{process.pid}/exe") != str(program):
             assert process.poll() is None
         done = subprocess.run([GRAFTRACE, "record", "-P", str(process.pid), "--for", "0.2s", "-o", tmp_path / "data"], text=True,
-                              capture_output=True, timeout=60, check=False)
+                              capture_output=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         assert process.poll() is None
         process.kill()
@@ -115,7 +115,7 @@ def test_a_program_that_locks_its_memory_locks_none_of_the_recorders(locked, tmp
         assert process.stdout.readline() == f"3003 0 {int(flags & FUTURE != 0)}\n"
         pid = int(subprocess.run(["pgrep", "-P", str(process.pid), "locked"], capture_output=True, text=True, check=True).stdout)
         rss, lock = memory(pid, "VmRSS"), memory(pid, "VmLck")
-        _, errors = process.communicate("\n", timeout=60)
+        _, errors = process.communicate("\n", timeout=PATIENCE)
     assert process.returncode == 0 and " 0 lost" in errors, errors
     assert rss < LOCKABLE and 0 < lock < LOCKABLE
 
@@ -136,8 +136,8 @@ def test_a_process_that_has_locked_its_memory_is_attached_to_without_more(locked
             assert "recording process" in host.stderr.readline()
             assert memory(process.pid, "VmRSS") < LOCKABLE
             assert 0 < memory(process.pid, "VmLck") < LOCKABLE
-            process.communicate("\n", timeout=60)
-            assert host.wait(60) == 0
+            process.communicate("\n", timeout=PATIENCE)
+            assert host.wait(PATIENCE) == 0
         assert process.returncode == 0
 
 

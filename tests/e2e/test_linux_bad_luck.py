@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from conftest import PATIENCE
+
 pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
 
 TRACEFS = "/sys/kernel/tracing"
@@ -61,7 +63,7 @@ class Recorded:
 
     def end(self):
         self.program.stdin.close()
-        self.program.wait(60)
+        self.program.wait(PATIENCE)
         self.program.stdout.close()
         self.said += self.recorder.communicate(timeout=120)[1]
         assert self.recorder.returncode == 0, self.said
@@ -79,10 +81,10 @@ def test_what_a_killed_recorder_wrote_is_read_with_the_kernel(graftrace, loop):
         if shown.count("sys_enter: NR 110") >= 1000 and "get()" in shown:
             break
     it.recorder.kill()
-    it.recorder.communicate(timeout=60)
+    it.recorder.communicate(timeout=PATIENCE)
     it.call(10)
     it.program.stdin.close()
-    assert it.program.wait(60) == 0
+    assert it.program.wait(PATIENCE) == 0
     it.program.stdout.close()
     shown = graftrace("show", "--no-pager", "it.data", code=None)
     assert "get()" in shown.stdout, shown

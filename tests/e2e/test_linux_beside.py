@@ -17,7 +17,7 @@ import subprocess
 import pytest
 
 import format_reader
-from conftest import ROOT, wait_until
+from conftest import PATIENCE, ROOT, wait_until
 
 pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
 
@@ -186,7 +186,7 @@ int main(void)
         running.stdin.write(b"x" * 20)
         running.stdin.close()
         running.wait()
-        said += recorder.communicate(timeout=60)[1]
+        said += recorder.communicate(timeout=PATIENCE)[1]
     assert recorder.returncode == 0, said
     shown = graftrace("show", "--no-pager", "it.data").stdout
     assert shown.count("nap()") >= 20
@@ -200,13 +200,13 @@ def test_the_whole_system_is_recorded_without_a_program(graftrace, program):
     said = recorder.stderr.readline()
     if "recording the whole system" not in said:
         assert "cannot be recorded" in said
-        recorder.communicate(timeout=60)
+        recorder.communicate(timeout=PATIENCE)
         assert recorder.returncode == 1 and not os.path.exists(graftrace.directory / "it.data")
         return
     with subprocess.Popen([program], stdout=subprocess.DEVNULL) as other:
         other.wait()
     recorder.send_signal(signal.SIGINT)
-    said = recorder.communicate(timeout=60)[1]
+    said = recorder.communicate(timeout=PATIENCE)[1]
     assert recorder.returncode == 0 and "it.data (" in said, said
     shown = graftrace("show", "--no-pager", "--tid", other.pid, "it.data").stdout
     assert shown.count("sys_enter_clock_nanosleep") == 5 or "lost" in said, shown
@@ -218,7 +218,7 @@ def test_who_may_not_is_told_and_recorded_without(graftrace):
 
     def run(*words):
         return subprocess.run([graftrace.path, "record", "-o", "/dev/null", *words, "true"], cwd="/",
-                              capture_output=True, text=True, timeout=60, check=False, **user)
+                              capture_output=True, text=True, timeout=PATIENCE, check=False, **user)
 
     done = run("--kernel=events")
     assert done.returncode == 1

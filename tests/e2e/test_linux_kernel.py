@@ -15,7 +15,7 @@ import pytest
 
 import linux_guest
 import other_machine
-from conftest import Graftrace
+from conftest import PATIENCE, Graftrace
 from linux import BOOT_LIMIT_S, rows_of
 
 pytestmark = pytest.mark.timeout(3 * BOOT_LIMIT_S)
@@ -66,7 +66,7 @@ def files(tmp_path_factory, compile):
 
 def reported(path, *options):
     return subprocess.run(["trace-cmd", "report", *options, path], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, check=True, timeout=60).stdout
+                          stderr=subprocess.DEVNULL, text=True, check=True, timeout=PATIENCE).stdout
 
 
 def calls_of_trace_cmd(path):
@@ -207,7 +207,7 @@ def other(request, files):
         here = files / f"{name}-6.dat"
         subprocess.run(["trace-cmd", "convert", "--file-version", "6", "--compression", "none", "-i",
                         files / f"{name}.dat", "-o", here], stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, check=True, timeout=60)
+                       stderr=subprocess.DEVNULL, check=True, timeout=PATIENCE)
         there = files / f"{name}-other.dat"
         there.write_bytes(other_machine.rewritten(here.read_bytes(), *request.param))
         made[name] = (here, there)

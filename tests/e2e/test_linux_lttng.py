@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from conftest import PATIENCE
+
 pytestmark = pytest.mark.usefixtures("alone_with_tracefs")
 
 PROGRAM = """
@@ -29,7 +31,7 @@ int main(void)
 
 def lttng(*words, **options):
     return subprocess.run(["lttng", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=60, **options)
+                          timeout=PATIENCE, **options)
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def session(tmp_path, monkeypatch):
     finally:
         lttng("destroy", "-a", check=False)
         daemon.terminate()
-        daemon.wait(60)
+        daemon.wait(PATIENCE)
 
 
 def test_lttng_beside_is_not_disturbed_and_does_not_disturb(graftrace, compile, session):
@@ -62,7 +64,7 @@ def test_lttng_beside_is_not_disturbed_and_does_not_disturb(graftrace, compile, 
     assert done.stdout == "ran\n"
     lttng("stop", check=True)
     theirs = subprocess.run(["babeltrace2", session], stdout=subprocess.PIPE, text=True, check=True,
-                            timeout=60).stdout
+                            timeout=PATIENCE).stdout
     assert [f"step {i}\"" in line for i, line in enumerate(theirs.splitlines())] == [True] * 500, theirs
     shown = graftrace("show", "--no-pager", "it.data").stdout
     assert shown.count("step()") == 500

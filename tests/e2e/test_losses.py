@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 
 
 LAST_LINE = re.compile(r"^graftrace: ([\d,]+) calls?, ([\d,]+) threads?, .* s, ([\d,]+) lost", re.M)
@@ -202,7 +202,7 @@ def test_losses_of_threads_that_are_gone_are_told_to_whoever_looks_later(graftra
 
     wait_until(is_settled, "the host")
     stats = look()
-    _, said = process.communicate("\n", timeout=60)
+    _, said = process.communicate("\n", timeout=PATIENCE)
     found = LAST_LINE.search(said)
     assert found, said
     calls, threads, lost = map(number, found.groups())

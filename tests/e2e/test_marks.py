@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from conftest import PATIENCE, ROOT
 
 TEXTS = [text for part in range(3) for text in ("begun", f'part {part} of "all"', f"left: {3 - part}")]
 
@@ -44,7 +44,7 @@ def test_exports_and_the_page_have_them(recorded, tmp_path):
     assert all(json.dumps(text)[1:-1] in page for text in TEXTS)
     recorded("export", "--to", "ctf", "-q", "-o", "out")
     ctf = subprocess.run(["babeltrace2", "out"], cwd=tmp_path, check=True, capture_output=True, text=True,
-                         timeout=60).stdout
+                         timeout=PATIENCE).stdout
     assert [json.loads(text) for text in re.findall(r'(?:text|mark|msg|message) = (".*") }', ctf)] == TEXTS
 
 
@@ -56,13 +56,13 @@ def test_who_does_not_want_them_says_so(program, graftrace):
 
 def test_gdb_knows_the_places(program):
     probes = subprocess.run(["gdb", "-batch", "-nx", "-ex", "info probes stap", str(program)], check=True,
-                            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60).stdout
+                            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE).stdout
     assert len(re.findall(r"^stap +graftrace +mark ", probes, re.M)) == 3
 
 
 def test_untraced_it_is_a_nop(program):
     """No call, no branch, no system call: the instruction at each place is the nop."""
     code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], check=True, capture_output=True,
-                          text=True, timeout=60).stdout
+                          text=True, timeout=PATIENCE).stdout
     body = re.search(r"<(?:_ZL4worki|work)>:\n(.*?)\n\n", code, re.S)[1]
     assert body.count("nopl   0x0(%rax,%rax,1)") == 3

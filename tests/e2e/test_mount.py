@@ -142,7 +142,7 @@ OTHER, GROUP = 65534, 12345
 
 def as_other(script, path, group=OTHER):
     return subprocess.run(["bash", "-c", script], cwd="/", user=OTHER, group=group, extra_groups=[], text=True,
-                          capture_output=True, timeout=60, env={**os.environ, "DIR": str(path)}).returncode
+                          capture_output=True, timeout=PATIENCE, env={**os.environ, "DIR": str(path)}).returncode
 
 
 @pytest.fixture
@@ -407,7 +407,7 @@ def test_in_the_background_the_directory_is_there_when_the_command_is_back(graft
     with (graftrace.directory / "said").open("w") as said:
         code = subprocess.call(
             [graftrace.path, "mount", "--background", "-p", "function_graph", mount, "--", "sh", "-c", script],
-            cwd=graftrace.directory, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=60)
+            cwd=graftrace.directory, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=PATIENCE)
     assert code == 0
     assert (mount / "current_tracer").read_text() == "function_graph\n"
     (graftrace.directory / "end").touch()

@@ -545,11 +545,11 @@ def test_the_recording_is_read_while_the_page_is_on_its_way(graftrace, recorded)
     process = graftrace.start("serve", "-a", "127.0.0.1:0")
     try:
         url = line_with(process.stderr, r"http://127\.0\.0\.1:\d+/")[0]
-        with urllib.request.urlopen(url, timeout=60) as page:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as page:
             assert b"<script>" in page.read()
         looks = 0
         while looks == 0:
-            with urllib.request.urlopen(url + "api/progress", timeout=60) as answer:
+            with urllib.request.urlopen(url + "api/progress", timeout=PATIENCE) as answer:
                 looks = json.load(answer)["looks"]
         assert looks == 1
     finally:

@@ -21,7 +21,7 @@ from decimal import Decimal
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, PATIENCE, ROOT
 
 # The bench's maker of texts. By its path: bench/ has modules that are called as Python's own.
 _spec = importlib.util.spec_from_file_location("bench_parse_trace", ROOT / "bench" / "parse_trace.py")
@@ -203,7 +203,7 @@ def test_a_text_that_only_opens_calls_is_held_within_the_limit(tmp_path):
     path.write_bytes(b"0) | f() {\n" * 6_000_000)
     done = subprocess.run(
         [BUILD / "cli" / "graftrace", "parse-trace", path, "-o", "/dev/null"],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=PATIENCE,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)))
     assert done.returncode == 0, done.stderr
     assert "dropped at the memory limit" in done.stderr

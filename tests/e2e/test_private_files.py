@@ -6,6 +6,8 @@ import stat
 
 import pytest
 
+from conftest import PATIENCE
+
 USER = 65534
 TEXT = " 0)   1.000 us    |  f();\n"
 
@@ -48,7 +50,7 @@ def test_a_recording_goes_to_the_descriptor_that_dev_stdout_names(graftrace, tmp
     with open(tmp_path / "out", "wb") as out:
         process = graftrace.start("record", "-o", "/dev/fd/9", "--", program, pass_fds=[9],
                                   preexec_fn=lambda: os.dup2(out.fileno(), 9))
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     assert (tmp_path / "out").read_bytes().startswith(b"graftrace.data\n")
     assert "calls" in graftrace("report", "-i", "out").stdout.lower()
 
@@ -109,4 +111,4 @@ def test_the_socket_of_get_and_set_is_not_put_into_another_users_directory(graft
             assert process.poll() is None
         assert not list(runtime.iterdir())
     finally:
-        process.communicate("", timeout=60)
+        process.communicate("", timeout=PATIENCE)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, wait_until
+from conftest import PATIENCE, PROGRAMS, wait_until
 
 SOURCE = (PROGRAMS / "probes.c").read_text().splitlines()
 
@@ -121,7 +121,7 @@ def test_probes_of_a_mount(program, graftrace):
     check_probes(graftrace, program, lambda group, name, text: (path / f"events/{group}/{name}/enable").write_text(text),
                  run, "--at", path)
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 def test_probes_of_a_recording_that_runs(program, graftrace):
@@ -140,4 +140,4 @@ def test_probes_of_a_recording_that_runs(program, graftrace):
                  lambda group, name, text: graftrace("set", "-P", pid, f"events/{group}/{name}/enable", text),
                  run, "-P", pid)
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 
 
 
@@ -48,7 +48,7 @@ class Mount:
 
     def end(self):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        assert self.process.wait(PATIENCE) == 0
 
 
 @pytest.fixture

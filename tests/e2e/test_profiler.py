@@ -17,12 +17,12 @@ import pytest
 import behaviour
 import recorded
 from attaching import GRAFTRACE, Running, look, looks_as
-from conftest import line_with
+from conftest import PATIENCE, line_with
 
 SOAK_SECONDS = int(os.environ.get("GRAFTRACE_SOAK_SECONDS", "1"))
 
 
-def profile(command, directory, *options, timeout=60):
+def profile(command, directory, *options, timeout=PATIENCE):
     """Runs `graftrace profile`; returns the run, with the rows of its table as .rows."""
     done = behaviour.run([behaviour.BUILD / "cli" / "graftrace", "profile", "--format", "csv",
                           "-o", "profile.csv", *options, "--", *command], directory, "profiled",
@@ -215,7 +215,7 @@ def test_a_running_process_is_counted_and_goes_on(graftrace, compile):
             target("call")
             running.send_signal(signal.SIGINT)
             table = running.stdout.read()
-            assert running.wait(60) == 0
+            assert running.wait(PATIENCE) == 0
         calls = {row["function"]: int(row["calls"]) for row in csv.DictReader(io.StringIO(table))}
         assert [calls[name] for name in ("outer", "middle", "leaf")] == [2, 4, 42]
         assert "until the time is over, Ctrl-C" in graftrace(

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from conftest import PATIENCE
+
 PROGRAM = r"""
 #define KEEP __attribute__((noinline, noclone))
 volatile unsigned sink;
@@ -44,7 +46,7 @@ def test_a_terminal_shows_how_far_it_is(recorded):
     with exported(recorded, line) as process:
         os.close(line)
         rows = read_slowly(process.stdout, 2.5)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     said = b""
     try:
         while part := os.read(terminal, 65536):

@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from conftest import PATIENCE
+
 SHELL = ("trap 'echo bye' EXIT; f() { for i in 1 2 3; do echo $i; done; }; f | sort -r; "
          "(cd /; exit 3); echo $?; x=$(echo $(/bin/echo deep)); echo $x; sleep 9 & sleep 0.3; kill $!; "
          "wait $! 2>/dev/null; echo $?; exit 7")
@@ -95,7 +97,7 @@ PROGRAMS = {
 
 
 def run_plain(command, directory):
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60,
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE,
                           stdin=subprocess.DEVNULL)
 
 

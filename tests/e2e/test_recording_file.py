@@ -31,13 +31,13 @@ SAMPLES = {
 
 def make(path, sample, compress, pressure=0):
     subprocess.run([TOOL, "make", path, *map(str, sample), str(compress), str(pressure)],
-                   check=True, timeout=60)
+                   check=True, timeout=PATIENCE)
 
 
 def dumps(path):
     """What each of the two readers prints, and whether it complained."""
-    library = subprocess.run([TOOL, "dump", path], capture_output=True, timeout=60, text=True)
-    reader = subprocess.run([sys.executable, READER, path], capture_output=True, timeout=60,
+    library = subprocess.run([TOOL, "dump", path], capture_output=True, timeout=PATIENCE, text=True)
+    reader = subprocess.run([sys.executable, READER, path], capture_output=True, timeout=PATIENCE,
                             text=True)
     return library, reader
 
@@ -95,7 +95,7 @@ def test_parse_trace_of_a_recording_gives_each_call_its_row(graftrace, tmp_path,
     with open(tmp_path / "graftrace.data", encoding="latin-1") as recording:
         graftrace_with_stdin = subprocess.run(
             [graftrace.path, "parse-trace", "-o", "-", "-"], stdin=recording, text=True,
-            capture_output=True, check=True, timeout=60)
+            capture_output=True, check=True, timeout=PATIENCE)
     assert graftrace_with_stdin.stdout == wanted
 
 

@@ -11,14 +11,14 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, PATIENCE
 
 
 def sample(graftrace, seed, threads, calls, name="graftrace.data"):
     """Makes a recording; what is true of it, by function."""
     made = subprocess.run(
         [BUILD / "tests" / "tools" / "looking_sample", name, str(seed), str(threads), str(calls)],
-        cwd=graftrace.directory, check=True, capture_output=True, text=True, timeout=60)
+        cwd=graftrace.directory, check=True, capture_output=True, text=True, timeout=PATIENCE)
     return {name: row for name, row in json.loads(made.stdout).items() if row["calls"]}
 
 
@@ -217,7 +217,7 @@ def test_rows_by_thread_add_up_to_all_calls(graftrace):
 def test_missing_context_switches_are_told(graftrace):
     subprocess.run(
         [BUILD / "tests" / "tools" / "looking_sample", "graftrace.data", "9", "1", "10", "77"],
-        cwd=graftrace.directory, check=True, capture_output=True, timeout=60)
+        cwd=graftrace.directory, check=True, capture_output=True, timeout=PATIENCE)
     done = graftrace("report")
     assert "77 context switches are missing" in done.stderr
     assert "Off CPU" in done.stdout

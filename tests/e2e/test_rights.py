@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, PATIENCE
 
 GRAFTRACE = str(BUILD / "cli" / "graftrace")
 USER = {"user": 65534, "group": 65534, "extra_groups": []}
@@ -40,7 +40,7 @@ def with_rights(program, place, kind):
     shutil.copy(program, path)
     path.chmod({"user": 0o4755, "group": 0o2755}.get(kind, 0o755))
     if kind == "capability":
-        subprocess.run(["setcap", "cap_net_raw+ep", path], check=True, timeout=60)
+        subprocess.run(["setcap", "cap_net_raw+ep", path], check=True, timeout=PATIENCE)
     return path
 
 
@@ -49,10 +49,10 @@ def with_rights(program, place, kind):
 def test_a_program_keeps_its_rights_untraced(by, kind, compile, place):
     program = with_rights(compile(WHO, "-O1"), place, kind)
     command = {"itself": [program], "shell": ["sh", "-c", f"{program}; exit $?"], "path": [kind]}[by]
-    plain = subprocess.run([program], text=True, capture_output=True, timeout=60, **USER)
+    plain = subprocess.run([program], text=True, capture_output=True, timeout=PATIENCE, **USER)
     expected = {"user": "0 65534", "group": "65534 0", "capability": "65534 65534"}[kind]
     assert plain.returncode == 7 and plain.stdout.startswith(expected), plain
-    done = subprocess.run([GRAFTRACE, "record", "-o", "/dev/null", *command], text=True, capture_output=True, timeout=60, cwd="/",
+    done = subprocess.run([GRAFTRACE, "record", "-o", "/dev/null", *command], text=True, capture_output=True, timeout=PATIENCE, cwd="/",
                           env={**os.environ, "PATH": f"{place}:{os.environ['PATH']}"}, **USER)
     assert (done.returncode, done.stdout) == (7, plain.stdout), done.stderr
     assert ("capabilities (setcap)" if kind == "capability" else "(set-user-ID)") in done.stderr
@@ -62,7 +62,7 @@ def test_a_program_keeps_its_rights_untraced(by, kind, compile, place):
 def test_without_new_rights_such_a_program_is_traced(compile, place):
     program = with_rights(compile(WHO, "-O1"), place, "capability")
     done = subprocess.run(["setpriv", "--no-new-privs", GRAFTRACE, "record", "-o", "/dev/null", program], text=True,
-                          capture_output=True, timeout=60, cwd="/", **USER)
+                          capture_output=True, timeout=PATIENCE, cwd="/", **USER)
     assert (done.returncode, done.stdout) == (7, f"65534 65534 {NONE}\n"), done.stderr
     assert "untraced" not in done.stderr
 
@@ -70,5 +70,5 @@ def test_without_new_rights_such_a_program_is_traced(compile, place):
 def test_root_traces_such_a_program_with_its_rights(compile, place):
     program = with_rights(compile(WHO, "-O1"), place, "capability")
     done = subprocess.run([GRAFTRACE, "record", "-o", "/dev/null", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program],
-                          text=True, capture_output=True, timeout=60, cwd="/")
+                          text=True, capture_output=True, timeout=PATIENCE, cwd="/")
     assert (done.returncode, done.stdout) == (7, f"65534 65534 {RAW}\n"), done.stderr

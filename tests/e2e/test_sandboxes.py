@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attaching import is_clean, start_recording
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 
 
 @pytest.mark.parametrize("more", [[], ["--libs"], ["--breakpoints"], ["-p", "function"], ["-e", "syscalls"]],
@@ -37,10 +37,10 @@ def test_a_recording_that_ends_while_the_program_is_in_a_sandbox_kills_nobody(wh
         wait_until(lambda: "\nSeccomp:\t0" not in Path(f"/proc/{target.pid}/status").read_text())
         time.sleep(0.1)
         tracer.send_signal(end)
-        tracer.communicate(timeout=60)
+        tracer.communicate(timeout=PATIENCE)
         if what == "wide" and end == signal.SIGINT:
             assert is_clean(target.pid)
-        assert target.stdout.read() == b"done\n" and target.wait(60) == 6
+        assert target.stdout.read() == b"done\n" and target.wait(PATIENCE) == 6
 
 
 # A filter that forbids what only graftrace calls, in which the program sets handlers and masks.
@@ -115,7 +115,7 @@ def test_a_new_image_in_a_sandbox_is_asked_for_first(graftrace, compile):
     done = graftrace("record", "--", compile(EXECS), "/bin/echo", "here")
     assert done.stdout == "here\n"
     assert "runs untraced: a seccomp filter of process" in done.stderr and "forbids socketpair" in done.stderr
-    assert subprocess.run([compile(EXECS), "/bin/echo", "here"], capture_output=True, timeout=60, check=True).stdout == b"here\n"
+    assert subprocess.run([compile(EXECS), "/bin/echo", "here"], capture_output=True, timeout=PATIENCE, check=True).stdout == b"here\n"
 
 
 # One thread enters a filter that allows all that graftrace calls, then another one a filter that forbids munmap.
@@ -166,7 +166,7 @@ def test_a_filter_that_forbids_our_calls_is_asked_in_each_thread(graftrace, comp
     with graftrace.start("record", "--", program, stdin=subprocess.PIPE) as tracer:
         assert tracer.stdout.readline() == "entered\n"
         time.sleep(0.5)
-        errors = tracer.communicate("\n", timeout=60)[1]
+        errors = tracer.communicate("\n", timeout=PATIENCE)[1]
     assert tracer.returncode == 6 and "forbids munmap" in errors
 
 
@@ -321,7 +321,7 @@ def test_who_is_left_may_take_away_what_the_agent_needs(first, then, graftrace, 
     program = compile(FORBIDS, "-O1", "-g", "-pthread", "-D_GNU_SOURCE")
     for _ in range(3):
         graftrace("record", "-b", "4M", "--overwrite", *(["-e", "syscalls"] if first == "dispatch" else []), "--",
-                  program, first, then, code=42, timeout=60)
+                  program, first, then, code=42, timeout=PATIENCE)
 
 
 NAMES_ITSELF = r"""
@@ -356,8 +356,8 @@ def test_threads_that_call_prctl_all_the_time_are_left(graftrace, compile):
     for _ in range(2):
         host = start_recording(graftrace, target.pid, "-b", "4M", "--overwrite")
         host.send_signal(signal.SIGINT)
-        said = host.communicate(timeout=60)[1]
+        said = host.communicate(timeout=PATIENCE)[1]
         assert host.returncode == 0 and "memory" not in said, said
     assert is_clean(target.pid)
-    target.communicate(b"x", timeout=60)
+    target.communicate(b"x", timeout=PATIENCE)
     assert target.returncode == 42

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import format_reader
-from conftest import BUILD, ROOT, free_port, let_port_go
+from conftest import BUILD, PATIENCE, ROOT, free_port, let_port_go
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
 PORT = ROOT / "port" / "serial"
@@ -63,18 +63,18 @@ def test_the_second_line_gives_a_recording(booted):
     data = format_reader.read(recording)
     assert not data.problems
     report = subprocess.run([GRAFTRACE, "report", recording], check=True, capture_output=True,
-                            text=True, timeout=60).stdout
+                            text=True, timeout=PATIENCE).stdout
     assert re.search(rf"^ +[\d.]+ +{CALLS} +0 .* fibonacci$", report, re.M), report
     assert re.search(r"^ +[\d.]+ +2 +0 .* calculate$", report, re.M)
     threads = subprocess.run([GRAFTRACE, "report", "--by", "thread", recording], check=True,
-                             capture_output=True, text=True, timeout=60).stdout
+                             capture_output=True, text=True, timeout=PATIENCE).stdout
     assert re.search(r" first-2$", threads, re.M) and re.search(r" second-3$", threads, re.M)
     shown = subprocess.run([GRAFTRACE, "show", recording], check=True, capture_output=True,
-                           text=True, timeout=60).stdout
+                           text=True, timeout=PATIENCE).stdout
     assert shown.count("fibonacci();") + shown.count("fibonacci() {") == CALLS
     # Both threads have ended in yield().
     parsed = subprocess.run([GRAFTRACE, "parse-trace", recording, "-o", "/dev/null"], check=True,
-                            capture_output=True, text=True, timeout=60).stderr
+                            capture_output=True, text=True, timeout=PATIENCE).stderr
     assert "2 calls still open at the end" in parsed
 
 
@@ -95,7 +95,7 @@ def test_the_text_can_be_taken_apart_too(booted, tmp_path):
     text = tmp_path / "console.txt"
     text.write_text(console)
     subprocess.run([GRAFTRACE, "parse-trace", text, "-o", tmp_path / "calls.csv"], check=True,
-                   capture_output=True, timeout=60)
+                   capture_output=True, timeout=PATIENCE)
     rows = (tmp_path / "calls.csv").read_text().splitlines()
     assert sum(row.startswith("fibonacci,") for row in rows) == CALLS
 

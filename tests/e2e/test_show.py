@@ -185,7 +185,7 @@ def test_a_reader_that_goes_away_is_no_error(graftrace):
     sample(graftrace, 10, 2, 60000)
     done = subprocess.run(f"'{graftrace.path}' show | head -n 2; echo ${{PIPESTATUS[0]}}",
                           shell=True, executable="/bin/bash", cwd=graftrace.directory,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.splitlines()[-1] == "0"
     assert done.stderr == ""
 

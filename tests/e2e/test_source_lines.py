@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from conftest import PATIENCE
+
 PROGRAM = """
 #include <cstdio>
 namespace shop {
@@ -49,7 +51,7 @@ def bare(name):
 def gdb_says(program):
     """By function (file, line), as gdb reads the program."""
     text = subprocess.run(["gdb", "-batch", "-nx", "-ex", "info functions -q -n .", program], check=True,
-                          capture_output=True, text=True, timeout=60).stdout
+                          capture_output=True, text=True, timeout=PATIENCE).stdout
     found, file = {}, None
     for line in text.splitlines():
         if line.startswith("File "):
@@ -65,7 +67,7 @@ def traced(request, graftrace, tmp_path):
     compiler, flag = request.param.split()
     (tmp_path / "shop.cc").write_text(PROGRAM)
     subprocess.run([{"gcc": "g++", "clang": "clang++"}[compiler], "-O1", flag, "-Wl,--build-id", "-o",
-                    "shop", "shop.cc"], cwd=tmp_path, check=True, timeout=60)
+                    "shop", "shop.cc"], cwd=tmp_path, check=True, timeout=PATIENCE)
     graftrace("record", "-l", "main", "-l", "shop::*", "-l", "int shop::*", "./shop")
     return gdb_says(tmp_path / "shop")
 
@@ -107,7 +109,7 @@ def test_exports_have_them_too(graftrace, traced, tmp_path):
         assert re.search(rf'"file":"[^"]*{re.escape(file)}","line":{line},"source":"', page)
     (tmp_path / "calls").write_text(export("callgrind"))
     table = subprocess.run(["callgrind_annotate", "--threshold=100", "calls"], cwd=tmp_path, check=True,
-                           capture_output=True, text=True, timeout=60).stdout
+                           capture_output=True, text=True, timeout=PATIENCE).stdout
     for name, (file, _) in traced.items():
         assert re.search(rf"{re.escape(file)}:.*{name.split('::')[-1]}", table), name
     assert re.search(rf"^fn=\(\d+\) main\n{traced['main'][1]} \d", export("callgrind"), re.M)
@@ -122,7 +124,7 @@ def test_the_source_is_shown_while_it_is_that_of_the_program(graftrace, traced, 
     assert all(line.count("*/") <= 1 for line in graftrace("show", "--source").stdout.splitlines())
     (tmp_path / "shop.cc").write_text("\n" * 40)
     later = (tmp_path / "shop").stat().st_mtime_ns + 1_000_000_000
-    subprocess.run(["touch", "-d", f"@{later / 1e9:f}", "shop.cc"], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(["touch", "-d", f"@{later / 1e9:f}", "shop.cc"], cwd=tmp_path, check=True, timeout=PATIENCE)
     assert "template" not in graftrace("show", "--source").stdout
     assert f"shop.cc:{traced['shop::twice'][1]} */" in graftrace("show", "--source").stdout
 
@@ -132,12 +134,12 @@ def test_lines_come_from_the_debug_file_of_the_same_build_and_no_other(graftrace
                                                                        monkeypatch):
     program = tmp_path / "shop"
     notes = subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True,
-                           timeout=60).stdout
+                           timeout=PATIENCE).stdout
     build_id = re.search(r"Build ID: (\w+)", notes)[1]
     debug = tmp_path / "debug" / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
     debug.parent.mkdir(parents=True)
-    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True, timeout=60)
-    subprocess.run(["strip", program], check=True, timeout=60)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True, timeout=PATIENCE)
+    subprocess.run(["strip", program], check=True, timeout=PATIENCE)
     assert "shop.cc" not in graftrace("report", "--lines").stdout
     monkeypatch.setenv("GRAFTRACE_DEBUG_DIRECTORY", str(tmp_path / "debug"))
     found = rows_of(graftrace("report", "--lines", "--format", "csv").stdout)

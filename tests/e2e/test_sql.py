@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import ROOT
+from conftest import PATIENCE, ROOT
 from judges import clickhouse, duckdb
 
 QUESTIONS = re.search(r"```sql\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1].strip().splitlines()
@@ -78,7 +78,7 @@ def test_sqlite_answers(rows, graftrace):
     graftrace("export", "--to", "sqlite", "-q")
     for question, answer in zip(QUESTIONS, expected(rows), strict=True):
         text = subprocess.run(["sqlite3", "-csv", "trace.sqlite", question], cwd=graftrace.directory, check=True,
-                              capture_output=True, text=True, timeout=60).stdout
+                              capture_output=True, text=True, timeout=PATIENCE).stdout
         assert list(csv.reader(io.StringIO(text))) == as_texts(answer), question
 
 
@@ -106,7 +106,7 @@ def test_duckdb_makes_parquet(rows, graftrace):
 def load(server, graftrace, recording="graftrace.data"):
     export = graftrace.start("export", "--to", "clickhouse", "-q", "-o", "-", recording)
     server("INSERT INTO graftrace_calls FORMAT TabSeparated", export.stdout)
-    assert export.wait(timeout=60) == 0
+    assert export.wait(timeout=PATIENCE) == 0
     export.stdout.close()
     export.stderr.close()
 
@@ -149,7 +149,7 @@ def test_ten_hosts_and_two_builds_in_one_question(graftrace, compile, table):
     for number in range(10):
         name, host = f"{number}.data", f"host{number}"
         subprocess.run([*unshare, "sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh", host, graftrace.path, "record",
-                        "-o", name, programs[number % 2]], cwd=graftrace.directory, check=True, timeout=60,
+                        "-o", name, programs[number % 2]], cwd=graftrace.directory, check=True, timeout=PATIENCE,
                        capture_output=True)
         load(table[number // 5], graftrace, name)
         calls = csv.DictReader(io.StringIO(graftrace("export", "--to", "csv", "-q", "-o", "-", name).stdout))

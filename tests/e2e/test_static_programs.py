@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from conftest import PATIENCE
+
 
 
 def build(compile, compiler):
@@ -23,7 +25,7 @@ def test_exceptions_are_caught_in_a_process_that_is_attached_to(compile, graftra
     process = subprocess.Popen([build(compile, "g++"), "1"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     graftrace("record", "-P", process.pid, "--for", "0.1s")
-    assert process.communicate("x", timeout=60)[0] == "0 missing, all caught\n"
+    assert process.communicate("x", timeout=PATIENCE)[0] == "0 missing, all caught\n"
     assert process.returncode == 0
 
 

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import behaviour
+from conftest import PATIENCE
 
 FLAGS = ["-rdynamic", "-fexceptions", f"-I{behaviour.ROOT / 'include'}"]
 QUIET = ["-n", "quiet_*"]
@@ -77,7 +78,7 @@ def test_every_instruction_of_the_profiler_is_walked_through(tmp_path):
     command = [program(), "unwind"]
     before = behaviour.plain(command, tmp_path)
     after = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "profile", *QUIET, *command],
-                           cwd=tmp_path, capture_output=True, timeout=60)
+                           cwd=tmp_path, capture_output=True, timeout=PATIENCE)
     assert b"leaf" in after.stderr
     assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
 
@@ -86,7 +87,7 @@ def test_a_handler_may_fork_at_every_instruction_of_the_profiler(tmp_path):
     command = [program(), "forks"]
     before = behaviour.plain(command, tmp_path)
     after = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "profile", *QUIET, *command],
-                           cwd=tmp_path, capture_output=True, timeout=60)
+                           cwd=tmp_path, capture_output=True, timeout=PATIENCE)
     assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
 
 
@@ -97,7 +98,7 @@ def test_a_handler_may_fork_at_every_instruction_of_a_thread_s_first_call(tracer
     before = behaviour.plain(command, tmp_path)
     words = ["profile"] if tracer == "profiler" else ["record", "-o", "trace.data", *TRACERS[tracer][0]]
     after = subprocess.run([behaviour.BUILD / "cli" / "graftrace", *words, *QUIET, "-n", "main", *map(str, command)],
-                           cwd=tmp_path, capture_output=True, timeout=60)
+                           cwd=tmp_path, capture_output=True, timeout=PATIENCE)
     assert (after.returncode, after.stdout) == (0, before.out), after.stderr.decode()
 
 
@@ -114,7 +115,7 @@ def test_values_of_events_are_right_whatever_handlers_do_in_between(done, tmp_pa
     command = [program(), done]
     assert_same(behaviour.plain(command, tmp_path), behaviour.traced(command, tmp_path, *QUIET, "-e", "steps:*"))
     told = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "show", "trace.data"],
-                          cwd=tmp_path, capture_output=True, text=True, timeout=60)
+                          cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert set(re.findall(r"/\* (many|leaf): (.*) \*/", told.stdout)) == {
         ("many", "a=3 b=4 c=5 d=6 e=7 f=8 sum=18 constant=77 kept=7 none=0"), ("leaf", "x=4 more=12"),
         *([("many", "a=0 b=0 c=0 d=0 e=0 f=0 sum=0 constant=77 kept=0 none=0")] if done == "jump" else [])}
@@ -132,6 +133,6 @@ def test_what_a_handler_leaves_half_done_does_not_fill_the_buffer(options, tmp_p
     after = behaviour.traced(command, tmp_path, *QUIET, "-b", "64K", *options)
     assert after.code == 0, after.out.decode() + after.err.decode()
     told = subprocess.run([behaviour.BUILD / "cli" / "graftrace", "report", "trace.data"],
-                          cwd=tmp_path, capture_output=True, text=True, timeout=60)
+                          cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert told.returncode == 0, told.stderr
     assert "the buffer was full" not in told.stderr and "slower" not in told.stderr

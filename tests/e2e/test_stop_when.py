@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from attaching import Running, look
-from conftest import line_with
+from conftest import PATIENCE, line_with
 
 # Requests, of which one is slow; then it goes on, and says so at its end.
 REQUESTS = r"""
@@ -223,7 +223,7 @@ def test_a_process_that_runs_already_is_left_when_it_happens(condition, words, s
         line_with(tracer.stderr, "recording process")
         for word in words:
             assert target(word) == "done"
-        _, text = tracer.communicate(timeout=60)
+        _, text = tracer.communicate(timeout=PATIENCE)
         assert tracer.returncode == 0 and said in text and "the recording ends" in text
         assert look(target.pid) == before
     assert "request" in names(graftrace)
@@ -236,7 +236,7 @@ def test_a_crash_of_a_process_that_was_attached_to_shows_its_calls(options, graf
         line_with(tracer.stderr, "recording process")
         assert target("x") == "done"
         target.send("c")
-        _, text = tracer.communicate(timeout=60)
+        _, text = tracer.communicate(timeout=PATIENCE)
     assert re.search(r"died of SIGSEGV \(Segmentation fault\); open were, innermost last:\n"
                      r"  thread .*\n    request  \(for .*\n      reads  \(for ", text)
     assert "died of SIGSEGV (Segmentation fault); open at the end were" in graftrace("report", "--crash").stdout

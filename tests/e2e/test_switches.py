@@ -593,7 +593,7 @@ int main(int argc, char **argv)
 def test_where_the_kernel_does_not_tell_it_is_said_once(graftrace, compile):
     done = subprocess.run(
         [compile(REFUSING, "-O1"), graftrace.path, "record", compile(SLEEPS, *FLAGS)],
-        cwd=graftrace.directory, capture_output=True, text=True, timeout=60)
+        cwd=graftrace.directory, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("times off the CPU are not recorded") == 1
     assert "perf_event_open" in done.stderr and "perf_event_paranoid" in done.stderr
@@ -612,7 +612,7 @@ def test_what_anybody_may_trace_anybody_sees_sleep(graftrace, compile):
         if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 1:
             folder.chmod(folder.stat().st_mode | 0o11)
     done = subprocess.run([*nobody, graftrace.path, "record", program], capture_output=True,
-                          text=True, cwd=graftrace.directory, timeout=60,
+                          text=True, cwd=graftrace.directory, timeout=PATIENCE,
                           env={**os.environ, "XDG_CACHE_HOME": "/nonexistent"})
     assert done.returncode == 0, done.stderr
     told = int(open("/proc/sys/kernel/perf_event_paranoid").read()) <= 2

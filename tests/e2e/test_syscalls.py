@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import free_port, let_port_go
+from conftest import PATIENCE, free_port, let_port_go
 from mounted import start  # noqa: F401
 
 # Linux's events have other names than programs have for these.
@@ -216,13 +216,13 @@ def test_calls_of_a_server_are_seen(graftrace):
             client.sendall(b"PING\r\n")  # the last answer's call is over
             assert client.recv(100) == b"+PONG\r\n"
         recording.send_signal(2)
-        recording.communicate(timeout=60)
+        recording.communicate(timeout=PATIENCE)
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(b"PING\r\n")
             assert client.recv(100) == b"+PONG\r\n"
     finally:
         server.terminate()
-        assert server.wait(timeout=60) == 0
+        assert server.wait(timeout=PATIENCE) == 0
         let_port_go(port)
     writes = [call for calls in ours(graftrace) for call in calls if call[0] == "write"]
     assert len([call for call in writes if call[1] == 12]) == 10
@@ -323,7 +323,7 @@ def test_texts_are_straces(graftrace, compile):
     program = compile("system_calls.c", "-O1", "-w")
     for which in ("ours", "theirs"):
         (graftrace.directory / which).mkdir()
-    subprocess.run(["strace", "-s", "64", "-o", "strace.txt", program, "theirs"], check=True, timeout=60,
+    subprocess.run(["strace", "-s", "64", "-o", "strace.txt", program, "theirs"], check=True, timeout=PATIENCE,
                    cwd=graftrace.directory)
     record(graftrace, program, "ours")
     expected = calls_by_strace((graftrace.directory / "strace.txt").read_text(errors="replace"))
@@ -401,7 +401,7 @@ def test_trace_cmd_reads_the_calls(graftrace):
     """Events of programs go to trace.dat, with their formats: 728 of them at once."""
     graftrace("record", "-e", "syscalls", "-e", "raw_syscalls", "--", "cat", "/etc/passwd")
     graftrace("export", "--to", "trace.dat", "-o", "it.dat")
-    read = subprocess.run(["trace-cmd", "report", "it.dat"], cwd=graftrace.directory, timeout=60,
+    read = subprocess.run(["trace-cmd", "report", "it.dat"], cwd=graftrace.directory, timeout=PATIENCE,
                           capture_output=True, text=True, check=True).stdout
     assert "UNKNOWN EVENT" not in read
     by_trace_cmd = [re.sub(r"0x0*(?=[0-9a-f])", "", text)
@@ -495,7 +495,7 @@ def test_a_thread_that_waits_in_a_call_stays_there(graftrace):
             with open(f"/proc/{cat.pid}/syscall", encoding="utf-8") as file:
                 assert file.read().split()[-1] == before.split()[-1]
             assert not executable_without_name(cat.pid)
-        out, _ = cat.communicate(b"hello\n", timeout=60)
+        out, _ = cat.communicate(b"hello\n", timeout=PATIENCE)
         assert out == b"hello\n"
 
 
@@ -508,7 +508,7 @@ def test_a_thread_that_waits_in_a_call_stays_there(graftrace):
 def test_sandboxes_say_the_same(graftrace, compile, kind, why):
     """A filter that asks where a call is made from would find it elsewhere."""
     program = compile("syscall_sandbox.c", "-O1")
-    plain = subprocess.run([program, kind], capture_output=True, text=True, timeout=60, check=False)
+    plain = subprocess.run([program, kind], capture_output=True, text=True, timeout=PATIENCE, check=False)
     done = graftrace("record", "-e", "syscalls", "--", program, kind, code=plain.returncode)
     assert done.stdout == plain.stdout
     assert why in done.stderr

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from conftest import PATIENCE
+
 SOURCE = """
 #include <pthread.h>
 #include <stdio.h>
@@ -30,7 +32,7 @@ def test_a_program_with_thread_sanitizer_runs_as_it_does_untraced(graftrace, com
     program = compile(SOURCE, "-O1", "-g", "-pthread", "-fsanitize=thread", *stripped,
                       compiler=compiler)
     # As the traced program's addresses are where they were drawn: too much chance for TSan's old maps.
-    plain = subprocess.run(["setarch", "-R", program], capture_output=True, text=True, timeout=60)
+    plain = subprocess.run(["setarch", "-R", program], capture_output=True, text=True, timeout=PATIENCE)
     assert (plain.returncode, plain.stdout) == (3, "1500\n"), plain.stderr
     traced = graftrace(*command, "--", "setarch", "-R", program, code=3)
     assert traced.stdout.startswith("1500\n") and "FATAL" not in traced.stderr

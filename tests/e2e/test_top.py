@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from conftest import PATIENCE
 from test_report import sample
 
 SERVER = r"""
@@ -34,10 +35,10 @@ class Terminal:
         subprocess.run(
             [*self.server, "new-session", "-d", "-x", "80", "-y", "24", "-c", directory,
              f"TERM=vt100 {shlex.join(map(str, command))}; echo exit code $?; sleep 1000"],
-            check=True, timeout=60)
+            check=True, timeout=PATIENCE)
 
     def screen(self):
-        done = subprocess.run([*self.server, "capture-pane", "-p"], check=True, timeout=60,
+        done = subprocess.run([*self.server, "capture-pane", "-p"], check=True, timeout=PATIENCE,
                               capture_output=True, text=True)
         return done.stdout
 
@@ -53,10 +54,10 @@ class Terminal:
         raise AssertionError(f"nothing like {pattern!r} in\n{screen}")
 
     def keys(self, *keys):
-        subprocess.run([*self.server, "send-keys", *keys], check=True, timeout=60)
+        subprocess.run([*self.server, "send-keys", *keys], check=True, timeout=PATIENCE)
 
     def close(self):
-        subprocess.run([*self.server, "kill-server"], timeout=60, capture_output=True)
+        subprocess.run([*self.server, "kill-server"], timeout=PATIENCE, capture_output=True)
 
 
 @pytest.fixture
@@ -185,7 +186,7 @@ def test_what_cannot_be_shown_is_told(graftrace, terminal):
     sample(graftrace, 1, 1, 10)
     # A session of its own has no terminal.
     done = subprocess.run(["setsid", "-w", graftrace.path, "top"], cwd=graftrace.directory,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 1 and "needs a terminal" in done.stderr
 
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import other_machine
-from conftest import Graftrace
+from conftest import PATIENCE, Graftrace
 from served import Served, port_of
 
 PROGRAM = """
@@ -87,7 +87,7 @@ def number_of(file, page, at):
 
 def reported(path, *options):
     return subprocess.run(["trace-cmd", "report", *options, path], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, check=True, timeout=60).stdout
+                          stderr=subprocess.DEVNULL, text=True, check=True, timeout=PATIENCE).stdout
 
 
 def dropped(path, *options):
@@ -266,7 +266,7 @@ def test_it_is_compared_and_served_as_a_recording_is(graftrace, graph):
         text = Served(process, port_of(process)).get("trace")
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     calls = [line for line in graftrace("show", "--no-pager", path).stdout.splitlines() if line.endswith("();")]
     assert len(calls) > 3000
     assert [line for line in text.splitlines() if line.endswith("();")] == calls

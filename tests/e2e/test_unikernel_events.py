@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, PATIENCE
 from unikernel import Machine, machine
 from test_unikernel_record import Recorder
 from test_unikernel_trace import ftrace, get, put, visit
@@ -166,7 +166,7 @@ def test_a_recording_has_the_events(quiet, tmp_path):
     recorder = Recorder(quiet, data).drains()
     visit(quiet, 10)
     recorder.end()
-    shown = subprocess.run([GRAFTRACE, "show", data], capture_output=True, text=True, check=True, timeout=60).stdout
+    shown = subprocess.run([GRAFTRACE, "show", data], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
     assert re.search(rf": sched_switch: {TEXTS['sched_switch']}$", shown, re.M), shown[:3000]
     assert re.search(rf": netif_receive_skb: {TEXTS['netif_receive_skb']}$", shown, re.M)
     assert re.search(r"\] d\.h\.\. .*: sched_wakeup: comm=net", shown)

@@ -366,7 +366,7 @@ def test_threads_that_run_keep_their_names_whatever_number_of_threads_comes_and_
     expect(machine, "set_ftrace_filter", "tcp_input")
     expect(machine, "current_tracer", "function")
     for _ in range(1100):  # each connection has a thread of its own
-        with socket.create_connection(("127.0.0.1", machine.port), timeout=60) as connection:
+        with socket.create_connection(("127.0.0.1", machine.port), timeout=PATIENCE) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             while connection.recv(1 << 16):
                 pass

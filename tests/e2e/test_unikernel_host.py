@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, wait_until
+from conftest import BUILD, PATIENCE, wait_until
 from unikernel import machine
 from test_unikernel_trace import put, visit
 
@@ -143,7 +143,7 @@ def test_what_a_killed_recorder_wrote_is_read_with_the_host(graftrace, machine):
     visit(machine, 3)
     time.sleep(2)
     recorder.process.kill()
-    _, recorder.said = recorder.process.communicate(timeout=60)
+    _, recorder.said = recorder.process.communicate(timeout=PATIENCE)
     lines = lines_of(graftrace, path)
     assert sum(text.startswith("answer()") for *_, text in lines) == 3
     if recorder.has_host:
@@ -199,7 +199,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(200)
             self.end_headers()
             self.wfile.write(self.server.first_block)
-            self.server.over.wait(60)
+            self.server.over.wait(PATIENCE)
             self.close_connection = True
             return
         late = self.server.late_ns(self.server.asked) if self.server.late_ns else None

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from conftest import PATIENCE
 from unikernel import Machine, machine
 from test_unikernel_events import expect, lines_of, quiet
 from test_unikernel_record import GRAFTRACE, Recorder
@@ -271,7 +272,7 @@ def test_trace_cmd_and_a_pipe_give_probes(plain, tmp_path):
     hits = hits_of(plain)
     recorder.end().loses_nothing()
     dat = tmp_path / "trace.dat"
-    subprocess.run([GRAFTRACE, "export", "--to", "trace.dat", "-o", dat, recorder.path], check=True, timeout=60)
+    subprocess.run([GRAFTRACE, "export", "--to", "trace.dat", "-o", dat, recorder.path], check=True, timeout=PATIENCE)
 
     def fields_of(text):
         """Of each event in their order: as trace and show print them, and as libtraceevent does, to which a number that
@@ -282,7 +283,7 @@ def test_trace_cmd_and_a_pipe_give_probes(plain, tmp_path):
                 re.findall(r" size: +\([^)]+ <- [^)]+\) n=(\d+) half=(0x\w+)", text))
 
     def output_of(*command):
-        return subprocess.run(command, check=True, capture_output=True, timeout=60).stdout.decode("latin-1")
+        return subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE).stdout.decode("latin-1")
 
     shown = fields_of(output_of(GRAFTRACE, "show", recorder.path))
     assert [len(events) for events in shown] == [hits["text"][0], hits["size"][0]] and len(shown[0]) >= 10

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import format_reader
-from conftest import BUILD, wait_until
+from conftest import BUILD, PATIENCE, wait_until
 from unikernel import Machine, machine
 from test_unikernel_trace import entries_and_returns, put, visit
 
@@ -46,7 +46,7 @@ class Recorder:
     def end(self, how=signal.SIGINT):
         if how is not None:
             self.process.send_signal(how)
-        _, words = self.process.communicate(timeout=60)
+        _, words = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, words
         said = re.search(r"graftrace: (\d+) records, \d+ threads, (\d+) lost", words)
         assert said, words
@@ -65,7 +65,7 @@ class Recorder:
     def answers(self):
         """Calls of `answer`, each of which returned, as report counts them; 0 of an empty recording."""
         done = subprocess.run([GRAFTRACE, "report", self.path], capture_output=True, text=True,
-                              timeout=60)
+                              timeout=PATIENCE)
         row = re.search(r"^ +[\d.]+ +(\d+) +(\d+) .* answer$", done.stdout, re.M)
         assert not row or row[2] == "0", row[0]
         return int(row[1]) if row else 0
@@ -144,7 +144,7 @@ def test_a_quiet_kernel_gives_what_it_recorded(machine, tmp_path):
 def test_one_that_is_told_no_says_what_the_kernel_says(machine, tmp_path):
     first = Recorder(machine, tmp_path / "first.data").drains()
     second = Recorder(machine, tmp_path / "second.data")
-    _, words = second.process.communicate(timeout=60)
+    _, words = second.process.communicate(timeout=PATIENCE)
     assert second.process.returncode == 1
     assert "another reader takes the trace out" in words
     first.end()

@@ -154,11 +154,11 @@ def test_a_recording_has_them_also_those_that_come_later(plain, tmp_path):
     visit(plain, 10)
     expect(plain, "events/enable", "0")
     recorder.end().loses_nothing()
-    shown = subprocess.run([GRAFTRACE, "show", recorder.path], capture_output=True, text=True, timeout=60, check=True)
+    shown = subprocess.run([GRAFTRACE, "show", recorder.path], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert len(re.findall(r": wakeup_latency: lat=\d+ pid=\d+ prio=120$", shown.stdout, re.M)) > 10, shown.stdout
-    subprocess.run([GRAFTRACE, "export", "--to", "trace.dat", "-o", tmp_path / "dat", recorder.path], timeout=60,
+    subprocess.run([GRAFTRACE, "export", "--to", "trace.dat", "-o", tmp_path / "dat", recorder.path], timeout=PATIENCE,
                    check=True)
-    report = subprocess.run(["trace-cmd", "report", "-i", tmp_path / "dat"], capture_output=True, text=True, timeout=60,
+    report = subprocess.run(["trace-cmd", "report", "-i", tmp_path / "dat"], capture_output=True, text=True, timeout=PATIENCE,
                             check=True)
     assert len(re.findall(r"wakeup_latency: +lat=\d+,? pid=\d+,? prio=120", report.stdout)) > 10, report.stdout[:2000]
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import format_reader
-from conftest import BUILD, ROOT, wait_until
+from conftest import BUILD, PATIENCE, ROOT, wait_until
 from unikernel import LIMIT_S, Machine, balance_in, image, machine
 
 GRAFTRACE = BUILD / "cli" / "graftrace"
@@ -60,7 +60,7 @@ def put(machine, path, text, method="PUT"):
 
 def report(path, *options):
     done = subprocess.run([GRAFTRACE, "report", *options, path], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -320,9 +320,9 @@ def test_the_page_of_the_slow_copy_can_be_followed(tmp_path):
                 pipe = tmp_path / "trace_pipe"
                 wait_until(lambda: pipe.exists() and b"copy_bytes" in pipe.read_bytes(), "records")
                 process.terminate()
-                process.communicate(timeout=60)
+                process.communicate(timeout=PATIENCE)
                 continue
-            output, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=PATIENCE)
             assert process.returncode == 0, output
         assert ftrace(machine, "current_tracer") == b"function\n"
         for name in ("copy_bytes", "fill", "checksum", "move_buffer"):  # as the source has them
@@ -362,7 +362,7 @@ def test_what_graftrace_reads_of_files_it_reads_of_the_kernels(machine, tmp_path
     assert "net-" in report(recording, "--by", "thread")
     for command in (["show", recording], ["parse-trace", recording, "-o", tmp_path / "trace.csv"],
                     ["runtime-breakdown", tmp_path / "trace.csv", "-o", tmp_path / "out.html"]):
-        done = subprocess.run([GRAFTRACE, *command], capture_output=True, timeout=60)
+        done = subprocess.run([GRAFTRACE, *command], capture_output=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         # Each thread of the kernel waits in a call, wherever it ran last.
         assert command[0] != "parse-trace" or b" calls still open at the end" in done.stderr

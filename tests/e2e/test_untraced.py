@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from attaching import GRAFTRACE
+from conftest import PATIENCE
 from behaviour import fixed_addresses
 
 PROGRAM = r"""
@@ -76,7 +77,7 @@ def test_what_cannot_be_traced_runs_untraced_and_is_said_once(graftrace, program
 def test_a_set_user_id_program_keeps_its_rights_and_is_untraced(tmp_path):
     as_user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     done = subprocess.run([GRAFTRACE, "record", "-o", "/dev/null", "sh", "-c", "su --version; true"], text=True,
-                          capture_output=True, timeout=60, cwd="/", **as_user)
+                          capture_output=True, timeout=PATIENCE, cwd="/", **as_user)
     assert done.returncode == 0, done.stderr
     assert "su from util-linux" in done.stdout
     assert done.stderr.count("set-user-ID") == 1, done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import PATIENCE, ROOT
 from judges import modules
 from test_export import THREADS
 from webdriver import Browser
@@ -139,7 +139,7 @@ def coloured(picture):
     """How many of the picture's pixels have a strong colour: what is drawn of tasks."""
     mean = subprocess.run(["convert", picture, "-crop", "1100x600+0+95", "+repage", "-colorspace", "HSL", "-channel",
                            "G", "-separate", "-threshold", "60%", "-format", "%[fx:mean*w*h]", "info:"],
-                          check=True, capture_output=True, text=True, timeout=60).stdout
+                          check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
     return float(mean)
 
 

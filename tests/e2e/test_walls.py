@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import line_with, wait_until
+from conftest import PATIENCE, line_with, wait_until
 from served import Served, port_of
 
 ROOT = Path(__file__).parents[2]
@@ -143,7 +143,7 @@ def test_a_worker_with_several_threads_is_attached_to_anew(graftrace, drop_right
         wait_until(lambda: "worker_work()" in served.get("trace"), "calls of the worker")
     finally:
         end.touch()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     processes += said(out)
     assert have_walls(processes, 1), processes
     assert "1 process with several threads changed its credentials" in err, err
@@ -160,13 +160,13 @@ def test_workers_of_a_running_server_are_recorded_apart_and_left_as_they_were(gr
             record = graftrace.start("record", "--children", "-P", server.pid)
             workers = until_said(server, 2)
             record.send_signal(signal.SIGINT)
-            assert record.wait(60) == 0, record.stderr.read()
+            assert record.wait(PATIENCE) == 0, record.stderr.read()
             assert len({now for *_, now, _ in workers}) == 1
             for pid in (server.pid, *(pid for _, pid, *_ in workers)):
                 assert "graftrace" not in maps_of(pid)
         finally:
             end.touch()
-        server.wait(60)
+        server.wait(PATIENCE)
     record.stdout.close()
     record.stderr.close()
     calls = calls_of(graftrace)
@@ -203,7 +203,7 @@ def test_settings_reach_all_arenas(graftrace, drop_rights, end):
                    "both as the function tracer has them")
     finally:
         end.touch()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_the_newest_of_all_arenas_are_kept(graftrace, drop_rights):
@@ -227,7 +227,7 @@ def test_a_worker_cannot_take_its_parents_thread_out_of_the_lists(graftrace, pla
             assert served.get("set_ftrace_pid").split() == [parent]
     finally:
         end.touch()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_a_worker_cannot_put_its_parents_thread_into_the_lists(graftrace, place, end):
@@ -248,7 +248,7 @@ def test_a_worker_cannot_put_its_parents_thread_into_the_lists(graftrace, place,
         assert f"-{parent} " not in served.get("trace")
     finally:
         end.touch()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -351,7 +351,7 @@ def test_a_process_that_hides_from_its_own_user_has_changed_nothing(graftrace, p
     tmp_path.chmod(0o777)
     done = subprocess.run(["/usr/bin/setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups",
                            place / "graftrace", "record", "--", place / "hides"], cwd=tmp_path, text=True,
-                          capture_output=True, timeout=60, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+                          capture_output=True, timeout=PATIENCE, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     assert done.returncode == 0 and "untraced" not in done.stderr, done.stderr
     assert calls_of(graftrace) == {"main": 1, "work": 403}
 
@@ -388,12 +388,12 @@ def test_what_a_killed_graftrace_was_moving_is_cleaned_up(graftrace, drop_rights
         parent = 0
         while not parent and killed.poll() is None:
             parent = int((Path(f"/proc/{killed.pid}/task/{killed.pid}/children").read_text().split() or [0])[0])
-        assert killed.wait(60) == -signal.SIGKILL
+        assert killed.wait(PATIENCE) == -signal.SIGKILL
         (worker,) = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
         record = graftrace.start("record", "--children", "-P", parent)
         line_with(record.stderr, "recording process")
         record.send_signal(signal.SIGINT)
-        assert record.wait(60) == 0
+        assert record.wait(PATIENCE) == 0
         assert "graftrace" not in maps_of(worker)
         assert has(worker) == has(parent)
     finally:
@@ -527,4 +527,4 @@ def test_threads_that_came_with_their_creators_stay_in_the_list(graftrace, place
         wait_until(all_three, "calls of all threads")
     finally:
         end.touch()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)

@@ -55,7 +55,7 @@ PUT = "PUT /ftrace/tracing_on HTTP/1.0\nHost: localhost\nContent-Length: 1\n{}\n
 
 def ask(uid, place, text, how="read"):
     done = subprocess.run([sys.executable, "-ISc", ASK, str(uid), str(place), text, how], text=True,
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=PATIENCE)
     if done.returncode:
         return done.stderr.strip()
     return done.stdout.split(" ")[1] if " " in done.stdout else done.stdout

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import PATIENCE, ROOT, wait_until
 
 FLAGS = ["-pthread", f"-I{ROOT / 'include'}"]
 SOLD = "events/shop/sold/"
@@ -49,7 +49,7 @@ class Looping:
 
     def end(self):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        assert self.process.wait(PATIENCE) == 0
 
 
 class Watched(Looping):

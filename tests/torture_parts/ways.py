@@ -64,7 +64,7 @@ def look_at(pid):
             text += f"-- {name}: {error}\n"
     try:
         done = subprocess.run(["gdb", "-nx", "-p", str(pid), "--batch", "-ex", "thread apply all bt 30"],
-                              capture_output=True, text=True, errors="replace", timeout=60,
+                              capture_output=True, text=True, errors="replace", timeout=120,
                               stdin=subprocess.DEVNULL, check=False)
         text += done.stdout[-20000:] + done.stderr[-2000:]
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -179,7 +179,7 @@ class Case:
                 raise Failure(f"{' '.join(command)}\n{done.stderr[-2000:]}")
         # One entry in a thousand; nearby there is no room for a short jump. Nothing else is accepted.
         listing = subprocess.run([self.graftrace, "functions", self.path("program")], capture_output=True, text=True,
-                                 timeout=60, check=False).stdout
+                                 timeout=120, check=False).stdout
         self.refused_entries = set(re.findall(r" (\w+)(?:\(.*\))?  \(its first bytes lie on two pages", listing))
 
     def counts_of(self, label):
