@@ -130,7 +130,6 @@ static int take_running(struct gt_tracee *tracee, struct gt_catalog *catalog,
 	struct gt_hands hands = { .tracee = tracee };
 	int error = gt_tracee_plan_objects(tracee, selection);
 
-	gt_tracee_change(tracee);
 	if (error)
 		return gt_fail(message, error, "no memory to plan process %d",
 			       (int)tracee->process.pid);
@@ -208,8 +207,10 @@ static int take_breakpoints(struct gt_tracee *tracee, const struct gt_selection 
 			needed = file->planned[index] &&
 				 file->entries[index].way == GT_PLAN_BREAKPOINT;
 	}
-	if (needed)
+	if (needed) {
+		gt_tracee_change(tracee);
 		gt_traps_begin(tracee);
+	}
 	return tracee->traps ? patch_all(tracee, selection, NULL, 0, message) : 0;
 }
 
@@ -244,6 +245,7 @@ int gt_tracee_attach(struct gt_tracee *tracee, const struct gt_arena *arena,
 	}
 	/* What was loaded while we planned; from now on the agent tells. */
 	for (again = 0; !error && again < 8; again++) {
+		gt_tracee_change(tracee);
 		error = gt_tracee_find_objects(tracee, catalog, &any, message);
 		if (error || !any)
 			break;

@@ -187,6 +187,11 @@ int gt_tracee_select(struct gt_tracee *tracee, struct gt_catalog *catalog,
 int gt_tracee_select_words(struct gt_tracee *tracee, const struct gt_selection *selection,
 			   const char *const *words, size_t count, struct gt_message *message);
 
+/* What is noted of the process, or what stands there, is about to change: a child that is forked from now on is
+ * described by nothing, until the change is over. Each function here that changes something calls it; who leaves the
+ * process does, too. */
+void gt_tracee_change(struct gt_tracee *tracee);
+
 /* Whether what is noted of the tracee is true of the process: that is a fork of it, and neither has been changed
  * since. The process is open. */
 bool gt_tracee_describes(const struct gt_tracee *tracee, const struct gt_process *process);

@@ -179,9 +179,11 @@ int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const 
 		    int limit_ms, enum gt_detach_left *left)
 {
 	struct leaving leaving = { session, tracee->process.pid };
-	int error = gt_detach_waiting(&tracee->process, tracee, limit_ms, answer_waiting, &leaving,
-				      left, NULL);
+	int error;
 
+	gt_tracee_change(tracee);
+	error = gt_detach_waiting(&tracee->process, tracee, limit_ms, answer_waiting, &leaving,
+				  left, NULL);
 	answer_waiting(&leaving);
 	if (error && why == NULL)
 		return error;

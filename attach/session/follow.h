@@ -63,6 +63,9 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent);
 /* Notes the ancestors of process pid: the kernel makes one of them the parent of its orphans. */
 void gt_follow_note_reapers(struct gt_session *session, pid_t pid);
+/* Leaves a process that has an agent and that nothing here describes: by what stands in it. */
+void gt_follow_leave_stranger(struct gt_session *session, pid_t pid);
+
 /* Calls back for each descendant of the list's processes that is not in the list itself, until `each`
  * returns other than 0, and returns that. `each` may add to the list. */
 int gt_follow_each_stranger(struct gt_session *session,

@@ -72,11 +72,17 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 	if (arena == NULL)
 		return 0;
 	parent = find_parent(session, pid, parent_pid);
-	child = calloc(1, sizeof(*child));
-	if (child == NULL || parent == NULL) {
-		free(child);
+	if (parent == NULL) {
+		if (session->tracees.no_fork && letter != NULL) {
+			gt_mail_answer(letter, 0);
+			*answered = true;
+			gt_follow_leave_stranger(session, pid);
+		}
 		return 0;
 	}
+	child = calloc(1, sizeof(*child));
+	if (child == NULL)
+		return 0;
 	if (gt_tracee_fork(parent, pid, child, NULL)) {
 		free(child);
 		return 0;

@@ -121,8 +121,7 @@ static bool is_orphan(const struct gt_session *session, pid_t parent)
 	return found;
 }
 
-/* Of a process with an agent of which nothing is known here: nobody would take that out later. */
-static void leave_stranger(struct gt_session *session, pid_t pid)
+void gt_follow_leave_stranger(struct gt_session *session, pid_t pid)
 {
 	struct gt_process process;
 	enum gt_detach_left left;
@@ -149,7 +148,7 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 			continue;
 		if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 &&
 		    gt_follow_find(session, pid) == NULL)
-			leave_stranger(session, pid);
+			gt_follow_leave_stranger(session, pid);
 	}
 	free(family.pids);
 	free(family.parents);

@@ -2,9 +2,12 @@
 """Children of a process that is attached to, which make their first traced call when their parent is another one than
 it was at the fork: it has ended, or has loaded a library."""
 
+from pathlib import Path
+
 import pytest
 
 from attaching import Running, end_recording, is_clean, start_recording
+from conftest import wait_until
 
 # step() calls ten functions; there are MORE that nobody calls.
 LIBRARY = r"""
@@ -185,5 +188,18 @@ def test_a_child_whose_parent_is_another_one_than_it_was_is_not_taken_for_it(gra
         end_recording(tracer)
         assert is_clean(target.pid)
         assert target("call") == "right"
+        target.process.stdin.close()
+        assert target.line() == "ended with status 0"
+
+
+def test_without_children_such_a_child_is_left_alone(graftrace, compile):
+    libraries = [library(compile, "abc"[:i + 1], count) for i, count in enumerate([6000, 3000, 3000])]
+    with Running(compile(PROGRAM, "-O1"), "loaded", *map(str, libraries)) as target:
+        tracer = start_recording(graftrace, target.pid, "--no-fork")
+        assert target("begin") == "loaded"
+        child = int(Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
+        wait_until(lambda: is_clean(child))
+        assert target("call") == "right"
+        end_recording(tracer)
         target.process.stdin.close()
         assert target.line() == "ended with status 0"
