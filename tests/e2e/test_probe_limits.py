@@ -247,7 +247,9 @@ int main(void)
 	calls += look(text + huge - 5, &other);
 	calls += look((char *)8, (struct sized *)-1);
 	calls += look((char *)0x8000000000000000, NULL);
-	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Behind it is nothing to read, nor what somebody else maps. */
+	shared = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(shared, 4096, PROT_READ | PROT_WRITE);
 	pthread_create(&thread, NULL, changes, NULL);
 	for (int i = 0; i < 20000; i++)
 		calls += look(shared + i % 4096, &sized);
