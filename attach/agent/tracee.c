@@ -19,17 +19,19 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
+static uint64_t notes_at(const struct gt_agent *agent)
+{
+	return agent->image + agent->header.state_offset +
+	       offsetof(struct graftrace_agent_state, notes);
+}
+
 /* If the process has ended, it cannot be forked any more. */
 static void write_notes(struct gt_tracee *tracee, uint64_t number)
 {
-	const struct gt_agent *agent = &tracee->agent;
-
 	tracee->notes = number;
-	if (tracee->has_agent && agent->image)
-		gt_process_write(&tracee->process,
-				 agent->image + agent->header.state_offset +
-					 offsetof(struct graftrace_agent_state, notes),
-				 &number, sizeof(number));
+	if (tracee->has_agent && tracee->agent.image)
+		gt_process_write(&tracee->process, notes_at(&tracee->agent), &number,
+				 sizeof(number));
 }
 
 void gt_tracee_change(struct gt_tracee *tracee)
@@ -54,10 +56,7 @@ bool gt_tracee_describes(const struct gt_tracee *tracee, const struct gt_process
 	return tracee->has_agent && tracee->notes != 0 &&
 	       gt_process_read(process, agent->image, &header, sizeof(header)) == 0 &&
 	       memcmp(&header, &agent->header, sizeof(header)) == 0 &&
-	       gt_process_read(process,
-			       agent->image + header.state_offset +
-				       offsetof(struct graftrace_agent_state, notes),
-			       &notes, sizeof(notes)) == 0 &&
+	       gt_process_read(process, notes_at(agent), &notes, sizeof(notes)) == 0 &&
 	       notes == tracee->notes;
 }
 
