@@ -522,7 +522,8 @@ static int look_for_quiet(struct looker *looker, bool left)
 	out->outside = true;
 	if (!out->looked)
 		return 0;
-	error = gt_suspended_each(out->process, &out->maps, &out->places,
+	/* No code of ours is entered any more, so all of them were there when the places were found. */
+	error = gt_suspended_each(out->process, &out->maps, &out->places, NULL,
 				  out->state.suspends || out->elsewhere, is_ours, note_suspended,
 				  looker);
 	out->quiet = !error && !looker->frames;

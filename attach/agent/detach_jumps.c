@@ -150,7 +150,7 @@ int gt_detach_leave_jumps(struct gt_detach *out, const struct gt_stopped_threads
 		for (size_t i = 0; !error && i < threads->count; i++)
 			error = lead_thread(out, &jumps, threads->tids[i]);
 		if (!error)
-			error = gt_suspended_each(out->process, &out->maps, &out->places,
+			error = gt_suspended_each(out->process, &out->maps, &out->places, threads,
 						  out->state.suspends || out->elsewhere, is_jump,
 						  lead_frame, &jumps);
 		gt_maps_free(&out->maps);

@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #define LOOKED_MOST (1ull << 30)
-#define AT_ONCE	    (1u << 20)
-#define PAGES	    512u
+/* … and with the world stopped (some 30 ms), beside the places. */
+#define STOPPED_MOST (128ull << 20)
+#define AT_ONCE	     (1u << 20)
+#define PAGES	     512u
 /* Of a saved context: before rip one word that is needed, behind it two. */
 #define BEFORE 1u
 #define BEHIND 2u
@@ -35,11 +37,15 @@ struct search {
 	int (*look)(struct search *search, const uint64_t *words, size_t count, uint64_t at);
 	struct gt_suspended_places *found;
 	const struct gt_suspended_places *places;
+	const struct gt_stopped_threads *threads;
+	uint64_t *stacks; /* stack pointers of the threads, [0 … stack_count) */
+	size_t stack_count;
 	bool copies;
 	bool (*wants)(const void *data, uint64_t rip);
 	int (*each)(void *data, const struct gt_frame_place *place);
 	void *data;
 	uint64_t left; /* to look through */
+	bool resident; /* only what is in memory: nothing is read from a disk while the world is stopped */
 	int pagemap;
 	uint64_t *words;
 };
@@ -82,7 +88,7 @@ static int look_at_pages(struct search *search, uint64_t from, uint64_t to)
 	return error;
 }
 
-/* Those of its pages that are in memory, or were. Whole pages. */
+/* Those of its pages that are in memory, or (not: resident) were. Whole pages. */
 static int look_at_range(struct search *search, uint64_t start, uint64_t end)
 {
 	uint64_t entries[PAGES], begun = 0;
@@ -95,7 +101,8 @@ static int look_at_range(struct search *search, uint64_t start, uint64_t end)
 			pages = PAGES;
 		gt_pages_read(search->pagemap, at, entries, pages);
 		for (uint64_t i = 0; !error && i < pages; i++, at += GT_PAGE_BYTES) {
-			const bool is_there = gt_page_is_there(entries[i]);
+			const bool is_there = search->resident ? gt_page_is_resident(entries[i])
+							       : gt_page_is_there(entries[i]);
 
 			if (is_there && !begun)
 				begun = at;
@@ -129,43 +136,6 @@ static void end(struct search *search)
 	free(search->words);
 }
 
-/* ---- while the process runs ---- */
-
-static int add_place(struct gt_suspended_places *places, uint64_t at)
-{
-	const uint64_t place = at / PLACE_BYTES * PLACE_BYTES;
-
-	if (places->count && places->at[places->count - 1] == place)
-		return 0;
-	if (places->count == places->room) {
-		const size_t room = places->room ? places->room * 2 : 64;
-		uint64_t *bigger = realloc(places->at, room * sizeof(*bigger));
-
-		if (bigger == NULL)
-			return GT_ENOMEM;
-		places->at = bigger;
-		places->room = room;
-	}
-	places->at[places->count++] = place;
-	return 0;
-}
-
-static int note_places(struct search *search, const uint64_t *words, size_t count, uint64_t at)
-{
-	int error = 0;
-
-	for (size_t i = BEFORE; !error && i + BEHIND < count; i++) {
-		if (!gt_world_is_state(words[i + 1], words[i + 2]))
-			continue;
-		error = add_place(search->found, at + i * 8 - NEAR_BYTES);
-		if (!error)
-			error = add_place(search->found, at + i * 8);
-		if (!error)
-			error = add_place(search->found, at + i * 8 + NEAR_BYTES);
-	}
-	return error;
-}
-
 static int by_size(const void *left, const void *right)
 {
 	const struct gt_map *a = left, *b = right;
@@ -174,11 +144,71 @@ static int by_size(const void *left, const void *right)
 	return of_a < of_b ? -1 : of_a > of_b;
 }
 
+/* All of the process's own memory, small mappings first: what stacks lie in. */
+static int look_at_all(struct search *search, const struct gt_maps *maps)
+{
+	struct gt_map *sorted = malloc((maps->count + 1) * sizeof(*sorted));
+	int error = sorted != NULL ? 0 : GT_ENOMEM;
+
+	if (!error && maps->count) {
+		memcpy(sorted, maps->entries, maps->count * sizeof(*sorted));
+		qsort(sorted, maps->count, sizeof(*sorted), by_size);
+	}
+	for (size_t i = 0; !error && i < maps->count; i++)
+		if (is_own_memory(&sorted[i]))
+			error = look_at_range(search, sorted[i].start, sorted[i].end);
+	free(sorted);
+	return error;
+}
+
+/* ---- while the process runs ---- */
+
+static int add_place(struct gt_suspended_places *places, uint64_t at, uint64_t frame)
+{
+	const struct gt_suspended_place place = { at / PLACE_BYTES * PLACE_BYTES, frame };
+	struct gt_suspended_place *last = places->count ? &places->all[places->count - 1] : NULL;
+
+	if (last != NULL && last->at == place.at) {
+		last->frame = last->frame ? last->frame : frame;
+		return 0;
+	}
+	if (places->count == places->room) {
+		const size_t room = places->room ? places->room * 2 : 64;
+		struct gt_suspended_place *bigger = realloc(places->all, room * sizeof(*bigger));
+
+		if (bigger == NULL)
+			return GT_ENOMEM;
+		places->all = bigger;
+		places->room = room;
+	}
+	places->all[places->count++] = place;
+	return 0;
+}
+
+static int note_places(struct search *search, const uint64_t *words, size_t count, uint64_t at)
+{
+	int error = 0;
+
+	for (size_t i = BEFORE; !error && i + BEHIND < count; i++) {
+		const uint64_t rip_at = at + i * 8, rsp = words[i - BEFORE];
+		const bool is_frame = rsp > rip_at && rsp - rip_at < FRAME_MOST;
+
+		if (!gt_world_is_state(words[i + 1], words[i + 2]))
+			continue;
+		error = add_place(search->found, rip_at - NEAR_BYTES, 0);
+		if (!error)
+			error = add_place(search->found, rip_at, is_frame ? rip_at : 0);
+		if (!error)
+			error = add_place(search->found, rip_at + NEAR_BYTES, 0);
+	}
+	return error;
+}
+
 static int by_address(const void *left, const void *right)
 {
-	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	const struct gt_suspended_place *a = left, *b = right;
 
-	return a < b ? -1 : a > b;
+	return a->at < b->at ? -1 : a->at > b->at;
 }
 
 static void sort(struct gt_suspended_places *places)
@@ -186,10 +216,15 @@ static void sort(struct gt_suspended_places *places)
 	size_t kept = 0;
 
 	if (places->count)
-		qsort(places->at, places->count, sizeof(*places->at), by_address);
-	for (size_t i = 0; i < places->count; i++)
-		if (kept == 0 || places->at[kept - 1] != places->at[i])
-			places->at[kept++] = places->at[i];
+		qsort(places->all, places->count, sizeof(*places->all), by_address);
+	for (size_t i = 0; i < places->count; i++) {
+		struct gt_suspended_place *place = &places->all[i];
+
+		if (kept == 0 || places->all[kept - 1].at != place->at)
+			places->all[kept++] = *place;
+		else if (place->frame)
+			places->all[kept - 1].frame = place->frame;
+	}
 	places->count = kept;
 }
 
@@ -204,12 +239,9 @@ int gt_suspended_look(const struct gt_process *process, struct gt_suspended_plac
 	places->count = 0;
 	if (error)
 		return error;
-	if (maps.count)
-		qsort(maps.entries, maps.count, sizeof(*maps.entries), by_size);
 	error = begin(&search);
-	for (size_t i = 0; !error && i < maps.count; i++)
-		if (is_own_memory(&maps.entries[i]))
-			error = look_at_range(&search, maps.entries[i].start, maps.entries[i].end);
+	if (!error)
+		error = look_at_all(&search, &maps);
 	if (search.words != NULL)
 		end(&search);
 	gt_maps_free(&maps);
@@ -219,7 +251,7 @@ int gt_suspended_look(const struct gt_process *process, struct gt_suspended_plac
 
 void gt_suspended_free(struct gt_suspended_places *places)
 {
-	free(places->at);
+	free(places->all);
 	*places = (struct gt_suspended_places){ 0 };
 }
 
@@ -231,6 +263,42 @@ bool gt_suspended_is_frame(const struct gt_maps *maps, const struct gt_frame_pla
 
 	return stack != NULL && place->rip_at >= stack->start && place->rip_at < place->rsp &&
 	       place->rsp - place->rip_at < FRAME_MOST;
+}
+
+/* Where the threads run. */
+static void find_stacks(struct search *search)
+{
+	struct user_regs_struct registers;
+
+	search->stacks = malloc((search->threads->count + 1) * sizeof(*search->stacks));
+	for (size_t i = 0; search->stacks != NULL && i < search->threads->count; i++)
+		if (!search->threads->late[i] &&
+		    gt_thread_registers(search->threads->tids[i], &registers) == 0)
+			search->stacks[search->stack_count++] = registers.rsp;
+}
+
+static bool is_run(const struct search *search, const struct gt_map *stack)
+{
+	for (size_t i = 0; i < search->stack_count; i++)
+		if (search->stacks[i] >= stack->start && search->stacks[i] < stack->end)
+			return true;
+	return false;
+}
+
+/* Whether a signal's frame was seen on a stack on which no thread runs now. */
+static bool waits_elsewhere(struct search *search)
+{
+	const struct gt_map *stack;
+
+	find_stacks(search);
+	for (size_t i = 0; i < search->places->count; i++) {
+		if (!search->places->all[i].frame)
+			continue;
+		stack = gt_maps_find(search->maps, search->places->all[i].frame);
+		if (stack == NULL || !is_run(search, stack))
+			return true;
+	}
+	return false;
 }
 
 static int call_back(struct search *search, const uint64_t *words, size_t count, uint64_t at)
@@ -259,11 +327,12 @@ static int look_at_places(struct search *search, const struct gt_map *map, size_
 	uint64_t from, to;
 	int error = 0;
 
-	while (*next < places->count && places->at[*next] + PLACE_BYTES <= map->start)
+	while (*next < places->count && places->all[*next].at + PLACE_BYTES <= map->start)
 		(*next)++;
-	for (size_t i = *next; !error && i < places->count && places->at[i] < map->end; i = *next) {
-		from = places->at[i];
-		for (to = from; *next < places->count && places->at[*next] == to; (*next)++)
+	for (size_t i = *next; !error && i < places->count && places->all[i].at < map->end;
+	     i = *next) {
+		from = places->all[i].at;
+		for (to = from; *next < places->count && places->all[*next].at == to; (*next)++)
 			to += PLACE_BYTES;
 		error = look_at_range(search, from > map->start ? from : map->start,
 				      to < map->end ? to : map->end);
@@ -277,7 +346,8 @@ static int look_at_places(struct search *search, const struct gt_map *map, size_
 }
 
 int gt_suspended_each(const struct gt_process *process, const struct gt_maps *maps,
-		      const struct gt_suspended_places *places, bool copies,
+		      const struct gt_suspended_places *places,
+		      const struct gt_stopped_threads *threads, bool copies,
 		      bool (*wants)(const void *data, uint64_t rip),
 		      int (*each)(void *data, const struct gt_frame_place *place), void *data)
 {
@@ -285,6 +355,7 @@ int gt_suspended_each(const struct gt_process *process, const struct gt_maps *ma
 				 .maps = maps,
 				 .look = call_back,
 				 .places = places,
+				 .threads = threads,
 				 .copies = copies,
 				 .wants = wants,
 				 .each = each,
@@ -296,6 +367,14 @@ int gt_suspended_each(const struct gt_process *process, const struct gt_maps *ma
 	for (size_t i = 0; !error && i < maps->count; i++)
 		if (is_own_memory(&maps->entries[i]))
 			error = look_at_places(&search, &maps->entries[i], &next);
+	/* Not blindly: a page that is not there may have to come from a thread that is stopped. */
+	if (!error && threads != NULL && search.pagemap >= 0 &&
+	    (copies || waits_elsewhere(&search))) {
+		search.left = STOPPED_MOST;
+		search.resident = true;
+		error = look_at_all(&search, maps);
+	}
+	free(search.stacks);
 	if (search.words != NULL)
 		end(&search);
 	return error;

@@ -287,7 +287,7 @@ static int move_threads(struct gt_tracee *tracee, const struct gt_stopped_thread
 			error = 0; /* killed meanwhile */
 	}
 	if (!error && edits->displaced_count)
-		error = gt_suspended_each(&tracee->process, maps, places, copies,
+		error = gt_suspended_each(&tracee->process, maps, places, threads, copies,
 					  stands_in_displaced, move_frame, tracee);
 	return error;
 }

@@ -26,4 +26,9 @@ static inline bool gt_page_is_there(uint64_t entry)
 	return entry >> 62 != 0;
 }
 
+static inline bool gt_page_is_resident(uint64_t entry)
+{
+	return entry >> 63 != 0;
+}
+
 #endif

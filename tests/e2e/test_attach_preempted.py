@@ -134,3 +134,105 @@ def test_preempted_coroutines_survive_hosts_that_are_killed(graftrace, coroutine
         record(graftrace, coroutines.pid, "--for", "1ms")
         assert is_clean(coroutines.pid)
     assert coroutines("check") == "right"
+
+
+# Each coroutine begins on a stack that was never used, and is preempted where its first system call ends: a signal
+# waits behind the mask that the call takes away. The one that began 500 others before goes on then. Much memory makes
+# the look through it long.
+BEGINNERS = r"""
+#define _GNU_SOURCE
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#define STACK 32768
+#define WAITING 500
+#define MEMORY (400ul << 20)
+static int at;
+static void block(int how)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (sigprocmask(how, &set, NULL))
+		abort();
+}
+static void body(void);
+#ifdef OWN
+void switch_to(void **from, void *to);
+__asm__(".text\n.p2align 4\n.globl switch_to\n.type switch_to, @function\nswitch_to:\n"
+	"push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\nmov %rsp, (%rdi)\nmov %rsi, %rsp\n"
+	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size switch_to, . - switch_to\n");
+static void *first, *contexts[WAITING];
+static void make(int i, char *stack)
+{
+	void **top = (void **)(stack + STACK - 256);
+	top[0] = (void *)body;
+	contexts[i] = top - 6;
+}
+#define SWITCH(from, to) switch_to(&from, to)
+#else
+static ucontext_t first, contexts[WAITING];
+static void make(int i, char *stack)
+{
+	getcontext(&contexts[i]);
+	contexts[i].uc_stack.ss_sp = stack;
+	contexts[i].uc_stack.ss_size = STACK;
+	makecontext(&contexts[i], body, 0);
+}
+#define SWITCH(from, to) swapcontext(&from, &to)
+#endif
+static char *stacks[WAITING];
+static void body(void)
+{
+	block(SIG_UNBLOCK);
+	block(SIG_BLOCK);
+	SWITCH(contexts[at], first);
+	abort();
+}
+static void on_signal(int number)
+{
+	(void)number;
+	SWITCH(contexts[at], first);
+}
+int main(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	char *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), line[64];
+	unsigned long next = 0;
+	for (unsigned long i = 0; i < MEMORY; i += 4096)
+		memory[i] = 1;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	sigaction(SIGUSR1, &action, NULL);
+	block(SIG_BLOCK);
+	puts("ready");
+	for (struct pollfd input = { 0, POLLIN, 0 };; next++) {
+		at = next % WAITING;
+		if (stacks[at]) {
+			SWITCH(first, contexts[at]);
+			madvise(stacks[at], STACK, MADV_DONTNEED);
+		}
+		stacks[at] = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		make(at, stacks[at]);
+		raise(SIGUSR1);
+		SWITCH(first, contexts[at]);
+		if (next % 10 == 0 && poll(&input, 1, 1) > 0) {
+			if (!fgets(line, sizeof line, stdin))
+				break;
+			puts("right");
+		}
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("switch", ["library", "own"])
+def test_coroutines_that_are_preempted_for_the_first_time_while_memory_is_looked_through_go_on(
+        switch, graftrace, compile):
+    with Running(compile(BEGINNERS, "-O1", *(["-DOWN"] if switch == "own" else []))) as target:
+        for _ in range(3):
+            record(graftrace, target.pid, "-e", "syscalls", "--for", "100ms")
+            assert target("check") == "right"
