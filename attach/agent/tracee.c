@@ -69,7 +69,6 @@ static int apply(struct gt_tracee *tracee, struct gt_message *message)
 	else
 		gt_probes_settle(tracee);
 	gt_edits_clear(&tracee->edits);
-	gt_tracee_settle(tracee);
 	return error;
 }
 
@@ -118,6 +117,7 @@ int gt_tracee_begin(struct gt_tracee *tracee, pid_t tid, const struct gt_arena *
 		error = gt_tracee_prepare_objects(tracee, catalog, selection, sink, false, message);
 	if (!error)
 		error = apply(tracee, message);
+	gt_tracee_settle(tracee);
 	return gt_hands_drop(&hands, error, message);
 }
 

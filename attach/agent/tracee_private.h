@@ -27,8 +27,8 @@ int gt_hands_take(struct gt_hands *hands, struct gt_message *message);
  * `error`; if that is 0, the error of this. */
 int gt_hands_drop(struct gt_hands *hands, int error, struct gt_message *message);
 
-/* What is noted of the process and what stands there are one again (see gt_tracee_change()). Before a thread goes on,
- * where threads were stopped. */
+/* What is noted of the process and what stands there are one again (see gt_tracee_change()): the whole change is over,
+ * however many stops of the world it took. */
 void gt_tracee_settle(struct gt_tracee *tracee);
 
 /*

@@ -389,10 +389,8 @@ int gt_tracee_apply(struct gt_tracee *tracee, struct gt_message *message)
 					  (int)tracee->process.pid)
 				: gt_fail(message, GT_EIO, "cannot patch process %d",
 					  (int)tracee->process.pid);
-	if (!error) {
+	if (!error)
 		gt_probes_settle(tracee);
-		gt_tracee_settle(tracee);
-	}
 	gt_threads_resume(&tracee->process, &threads);
 	gt_suspended_free(&places);
 	gt_maps_free(&maps);

@@ -175,21 +175,30 @@ static void answer_waiting(void *data)
 	gt_mail_answer_waiting(leaving->session, leaving->pid);
 }
 
+int gt_follow_take_out(struct gt_session *session, struct gt_process *process,
+		       struct gt_tracee *tracee, int limit_ms, enum gt_detach_left *left)
+{
+	struct leaving leaving = { session, process->pid };
+	int error;
+
+	if (tracee != NULL)
+		gt_tracee_change(tracee);
+	error = gt_detach_waiting(process, tracee, limit_ms, answer_waiting, &leaving, left, NULL);
+	answer_waiting(&leaving);
+	return error;
+}
+
 int gt_follow_leave(struct gt_session *session, struct gt_tracee *tracee, const char *why,
 		    int limit_ms, enum gt_detach_left *left)
 {
-	struct leaving leaving = { session, tracee->process.pid };
-	int error;
+	const pid_t pid = tracee->process.pid;
+	const int error = gt_follow_take_out(session, &tracee->process, tracee, limit_ms, left);
 
-	gt_tracee_change(tracee);
-	error = gt_detach_waiting(&tracee->process, tracee, limit_ms, answer_waiting, &leaving,
-				  left, NULL);
-	answer_waiting(&leaving);
 	if (error && why == NULL)
 		return error;
-	gt_follow_end_writers(session, leaving.pid);
+	gt_follow_end_writers(session, pid);
 	gt_tracee_forget(tracee);
 	if (why != NULL)
-		gt_session_note_untraced(session, leaving.pid, why);
+		gt_session_note_untraced(session, pid, why);
 	return error;
 }

@@ -103,6 +103,24 @@ void gt_follow_drop(struct gt_session *session, size_t at)
 	put_away(&session->tracees, tracee);
 }
 
+bool gt_follow_is_refused(const struct gt_session *session, pid_t pid)
+{
+	const struct gt_session_tracees *tracees = &session->tracees;
+
+	for (uint32_t i = 0; i < GT_CHILDREN_REFUSED; i++)
+		if (tracees->refused[i] == pid)
+			return true;
+	return false;
+}
+
+void gt_follow_refuse(struct gt_session *session, pid_t pid)
+{
+	struct gt_session_tracees *tracees = &session->tracees;
+
+	if (!gt_follow_is_refused(session, pid))
+		tracees->refused[tracees->next_refused++ % GT_CHILDREN_REFUSED] = pid;
+}
+
 bool gt_follow_is_thread_of(pid_t pid, pid_t tid)
 {
 	return pid > 0 && tid > 0 && syscall(SYS_tgkill, pid, tid, 0) == 0;

@@ -49,12 +49,16 @@ int gt_follow_work(struct gt_session *session, uint64_t now_ns);
  * forks.c, orphans.c: processes that were forked off.
  */
 
-/* Takes in process pid, a fork of process parent_pid (0: not known), if it has an arena of the session mapped and is
- * not in the list. If its agent is not where that one's is, it is taken for a fork of its parent, or of any whose agent
- * is there; where there is none, it is not taken in. With the session's no_fork the agent leaves it. letter: the one
- * that tells of the fork; NULL: none does. *answered is set to true if the letter was answered here; with a letter it
- * must not be NULL. Returns 0, also if it was not taken in, since it is not ours, has ended, or there was no memory
- * for its tracee; GT_ENOMEM: the list cannot grow. */
+/*
+ * Takes in process pid, a fork of process parent_pid (0: not known), if it has an arena of the session mapped and is
+ * not in the list. It is described as its parent is, or as another one of the list, or that has ended, whose notes it
+ * has; a process that none of them describes is left, and attached to anew. With the session's no_fork it is left. So
+ * is one that none describes, for good, if the letter tells that it cannot be traced from now on, or once the session
+ * leaves all. letter: what it has sent, of any kind; NULL: nothing. *answered is set to true if it was left: then its
+ * letters were answered; with a letter it must not be NULL. Returns 0, also if it was not taken in, since it is not
+ * ours, shares the memory of a traced process, has ended, or there was no memory for its tracee; GT_ENOMEM: the list
+ * cannot grow.
+ */
 int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered);
 /* Looks for forked processes of which no letter has told, and takes them in, or takes the agent out of those of which
@@ -63,8 +67,14 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent);
 /* Notes the ancestors of process pid: the kernel makes one of them the parent of its orphans. */
 void gt_follow_note_reapers(struct gt_session *session, pid_t pid);
-/* Leaves a process that has an agent and that nothing here describes: by what stands in it. */
-void gt_follow_leave_stranger(struct gt_session *session, pid_t pid);
+/* Leaves a process that has an agent and that nothing here describes: by what stands in it, within a second. Its letters
+ * are answered. False: something of ours stays in it. */
+bool gt_follow_leave_stranger(struct gt_session *session, pid_t pid);
+/* Whether process pid runs in the memory of a traced one without being its thread (vfork, clone(CLONE_VM)). */
+bool gt_follow_shares_memory(struct gt_session *session, pid_t pid);
+/* Processes that could not be attached to, or left, are not tried again: the last 256 are noted. */
+bool gt_follow_is_refused(const struct gt_session *session, pid_t pid);
+void gt_follow_refuse(struct gt_session *session, pid_t pid);
 
 /* Calls back for each descendant of the list's processes that is not in the list itself, until `each`
  * returns other than 0, and returns that. `each` may add to the list. */
@@ -97,6 +107,10 @@ void gt_follow_end_threads(struct gt_session *session, bool is_time);
 void gt_follow_end_writers(struct gt_session *session, pid_t pid);
 /* The same for all processes, also for a fork that ended before its letter was read. */
 void gt_follow_end_all(struct gt_session *session);
+/* Takes the agent out of a process as gt_detach_waiting() does, with its errors; who waits in it for an answer gets 0,
+ * as soon as no call leads to the agent. tracee: what describes it, NULL: what stands in it. */
+int gt_follow_take_out(struct gt_session *session, struct gt_process *process,
+		       struct gt_tracee *tracee, int limit_ms, enum gt_detach_left *left);
 /* Takes the agent out of a process that lives; it stays in the list without the agent. Threads of it that wait for
  * answers get them as soon as no call and no return leads to the agent. why: the reason to note
  * (gt_session_note_untraced); then it counts as without the agent also after an error. NULL: none, and after an error

@@ -4,26 +4,22 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach.h"
-#include "attach/process/proc.h"
+#include "attach/process/sharers.h"
 #include "attach/session/session_private.h"
 
 #include <stdlib.h>
 
 #define CLEAN_LIMIT_MS 1000
 
-/* A child that is left clean: the agent is taken out of it. It waits for the answer within the
- * agent, so it is answered first. */
-static int leave_clean(struct gt_session *session, struct gt_tracee *child,
-		       const struct gt_letter *letter, bool *answered)
+/* A child that is left clean: the agent is taken out of it. */
+static int leave_clean(struct gt_session *session, struct gt_tracee *child, bool *answered)
 {
 	enum gt_detach_left left = GT_DETACH_LEFT_THREAD;
 
-	if (letter != NULL) {
-		gt_mail_answer(letter, 0);
+	if (answered != NULL)
 		*answered = true;
-	}
 	child->clean = true;
-	if (gt_detach_process(&child->process, child, CLEAN_LIMIT_MS, &left, NULL) == 0 &&
+	if (gt_follow_take_out(session, &child->process, child, CLEAN_LIMIT_MS, &left) == 0 &&
 	    left != GT_DETACH_ALL_GONE)
 		return gt_follow_add(session, child); /* it may tell of itself again */
 	gt_tracee_fini(child);
@@ -62,6 +58,68 @@ static struct gt_tracee *find_parent(struct gt_session *session, pid_t pid, pid_
 	return parent;
 }
 
+bool gt_follow_shares_memory(struct gt_session *session, pid_t pid)
+{
+	const struct gt_session_tracees *tracees = &session->tracees;
+
+	for (size_t i = 0; i < tracees->count; i++)
+		if (tracees->list[i]->has_agent && gt_sharers_has(&tracees->list[i]->process, pid))
+			return true;
+	return tracees->coming != NULL && tracees->coming->has_agent &&
+	       gt_sharers_has(&tracees->coming->process, pid);
+}
+
+bool gt_follow_leave_stranger(struct gt_session *session, pid_t pid)
+{
+	enum gt_detach_left left = GT_DETACH_LEFT_THREAD;
+	struct gt_process process;
+	int error = gt_process_open(&process, pid, NULL);
+
+	if (error)
+		return false;
+	error = gt_follow_take_out(session, &process, NULL, CLEAN_LIMIT_MS, &left);
+	gt_process_close(&process);
+	gt_follow_end_writers(session, pid);
+	return !error && left == GT_DETACH_ALL_GONE;
+}
+
+/* Whether it goes on as it is: nobody is attached to any more, or this one is about to do what it cannot be traced
+ * with. */
+static bool is_left_for_good(struct gt_session *session, const struct gt_letter *letter)
+{
+	return session->tracees.no_fork ||
+	       !__atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED) ||
+	       (letter != NULL && (letter->text.kind == GRAFTRACE_MAIL_LEAVE ||
+				   letter->text.kind == GRAFTRACE_MAIL_SANDBOX));
+}
+
+/* A child that nothing describes: the agent is taken out of it, then it is attached to like any other process. Not one
+ * that was tried in vain, but for a letter without whose answer it would come to harm. */
+static int take_stranger(struct gt_session *session, pid_t pid, const struct gt_letter *letter,
+			 bool *answered)
+{
+	const bool for_good = is_left_for_good(session, letter);
+	struct gt_message why = { "" };
+	int error;
+
+	if ((gt_follow_is_refused(session, pid) && !(for_good && letter != NULL)) ||
+	    gt_follow_shares_memory(session, pid))
+		return 0;
+	if (answered != NULL)
+		*answered = true;
+	if (!gt_follow_leave_stranger(session, pid)) {
+		gt_follow_refuse(session, pid);
+		return 0;
+	}
+	gt_mail_free_answered(session, pid);
+	if (for_good)
+		return 0;
+	error = gt_session_attach_one(session, pid, &why);
+	if (error && error != GT_EGONE && error != GT_ENOMEM)
+		gt_session_note_untraced(session, pid, why.text);
+	return error == GT_ENOMEM ? error : 0;
+}
+
 int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered)
 {
@@ -72,14 +130,8 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 	if (arena == NULL)
 		return 0;
 	parent = find_parent(session, pid, parent_pid);
-	if (parent == NULL) {
-		if (session->tracees.no_fork && letter != NULL) {
-			gt_mail_answer(letter, 0);
-			*answered = true;
-			gt_follow_leave_stranger(session, pid);
-		}
-		return 0;
-	}
+	if (parent == NULL)
+		return take_stranger(session, pid, letter, answered);
 	child = calloc(1, sizeof(*child));
 	if (child == NULL)
 		return 0;
@@ -90,7 +142,7 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 	child->has_agent = true; /* it has the arena */
 	gt_session_enter(session, child, arena, NULL);
 	if (session->tracees.no_fork)
-		return leave_clean(session, child, letter, answered);
+		return leave_clean(session, child, answered);
 	/* It may have changed its credentials before it told of itself. */
 	session->due.look_at = session->tracees.count;
 	session->due.look_ns = 0;

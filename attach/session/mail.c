@@ -204,8 +204,12 @@ static void free_of_ended(struct gt_session *session, struct gt_session_arena *a
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid)
 {
 	const struct gt_tracee *tracee = gt_follow_find(session, pid);
-	struct gt_letter letter = { .arena = &session->arenas[tracee != NULL ? tracee->arena : 0] };
+	struct gt_letter letter = { .arena = tracee != NULL
+						     ? &session->arenas[tracee->arena]
+						     : gt_session_arena_mapped(session, pid) };
 
+	if (letter.arena == NULL)
+		return;
 	for (letter.slot = 0; letter.slot < letter.arena->shared.mail_count; letter.slot++)
 		if (gt_mail_read_letter(session, letter.arena, letter.slot, pid, &letter.text) &&
 		    letter.text.state == GRAFTRACE_MAIL_POSTED) {
@@ -222,14 +226,30 @@ static void leave_process(struct gt_session *session, struct gt_tracee *tracee, 
 	gt_follow_leave(session, tracee, why, LEAVE_LIMIT_MS, &left);
 }
 
+/* The process that has sent a letter. A child of which nothing was heard yet is taken in first: what it has sent at its
+ * fork may stand behind this letter. *answered: it was left instead. */
+static struct gt_tracee *sender_of(struct gt_session *session, const struct gt_letter *letter,
+				   bool *answered)
+{
+	const pid_t pid = (pid_t)letter->text.pid;
+	struct gt_tracee *tracee = gt_follow_find(session, pid);
+
+	if (tracee != NULL || gt_follow_shares_memory(session, pid) ||
+	    gt_follow_fork(session, pid, gt_proc_parent(pid), letter, answered))
+		return tracee;
+	return *answered ? NULL : gt_follow_find(session, pid);
+}
+
 static int on_objects(struct gt_session *session, const struct gt_letter *letter, bool *answered)
 {
-	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->text.pid);
 	struct gt_message why = { "" };
+	struct gt_tracee *tracee;
 	int error;
 
-	if (tracee == NULL ||
-	    !gt_follow_is_thread_of((pid_t)letter->text.pid, (pid_t)letter->text.tid))
+	if (!gt_follow_is_thread_of((pid_t)letter->text.pid, (pid_t)letter->text.tid))
+		return 0;
+	tracee = sender_of(session, letter, answered);
+	if (tracee == NULL)
 		return 0;
 	error = gt_tracee_objects(tracee, (pid_t)letter->text.tid, letter->slot,
 				  letter->text.ticket, &session->catalog, &session->selection,
@@ -275,13 +295,17 @@ static struct filter read_filter(const struct gt_process *process, uint64_t addr
  * is in the way of what the filter allows; the thread has its answer when no call leads to the agent. *answered: the
  * letter has been answered, or is not to be yet.
  */
-static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_letter *letter,
-			   bool *answered)
+static uint64_t on_sandbox(struct gt_session *session, const struct gt_letter *sent, bool *answered)
 {
-	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->pid);
+	struct gt_tracee *tracee = sender_of(session, sent, answered);
+	const struct graftrace_letter *letter = &sent->text;
 	struct gt_message why;
 	struct filter filter;
 
+	if (*answered)
+		gt_session_note_untraced(session, (pid_t)letter->pid,
+					 "it has entered a sandbox (seccomp) while it was taken "
+					 "in: nothing of it is recorded from then on");
 	if (tracee == NULL)
 		return 0;
 	filter = read_filter(&tracee->process, letter->argument[0]);
@@ -316,25 +340,28 @@ static uint64_t on_sandbox(struct gt_session *session, const struct graftrace_le
 	return 0;
 }
 
-/* A thread is about to do what its process cannot be traced with. True: it is answered. */
-static bool on_leave(struct gt_session *session, const struct graftrace_letter *letter)
+/* A thread is about to do what its process cannot be traced with. *answered: it is. */
+static void on_leave(struct gt_session *session, const struct gt_letter *letter, bool *answered)
 {
-	struct gt_tracee *tracee = gt_follow_find(session, (pid_t)letter->pid);
+	struct gt_tracee *tracee = sender_of(session, letter, answered);
+	const uint64_t what = letter->text.argument[0];
 	const char *why =
-		letter->argument[0] == GRAFTRACE_LEAVE_CLOCK
+		what == GRAFTRACE_LEAVE_CLOCK
 			? "it forbids itself the time stamp counter (prctl PR_SET_TSC), by which "
 			  "calls are timed: nothing of it is recorded from then on"
-		: letter->argument[0] == GRAFTRACE_LEAVE_DISPATCH
+		: what == GRAFTRACE_LEAVE_DISPATCH
 			? "it takes its system calls by where they are made (prctl "
 			  "PR_SET_SYSCALL_USER_DISPATCH), and these are recorded: nothing of it is "
 			  "recorded from then on"
 			: "it takes the %gs register for itself (arch_prctl ARCH_SET_GS), which "
 			  "graftrace needs: nothing of it is recorded from then on";
 
+	if (*answered)
+		gt_session_note_untraced(session, (pid_t)letter->text.pid, why);
 	if (tracee == NULL || !tracee->has_agent || tracee->clean)
-		return false;
+		return;
 	leave_process(session, tracee, why);
-	return true;
+	*answered = true;
 }
 
 /* A letter that its sender's own memory has. */
@@ -361,10 +388,10 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 		gt_session_on_handler(session, text);
 		break;
 	case GRAFTRACE_MAIL_LEAVE:
-		answered = on_leave(session, text);
+		on_leave(session, letter, &answered);
 		break;
 	case GRAFTRACE_MAIL_SANDBOX:
-		value = on_sandbox(session, text, &answered);
+		value = on_sandbox(session, letter, &answered);
 		break;
 	default:
 		break;
@@ -421,9 +448,10 @@ static bool is_untraced(pid_t pid, pid_t tid)
 
 /*
  * Whether a thread of that process may wait for the answer to this letter. Not to that of a fork: its
- * child would become a tracee as its parent is, in the middle of a change of that one. Not to that of a
- * trigger, whose handler runs without the lock. The agent does not wait for these, or for a second at
- * most.
+ * child would become a tracee as its parent is, in the middle of a change of that one. Nor to those at which a
+ * fork's child would be left, if nothing was heard of it yet: they can wait until the change is over. Not to that of
+ * a trigger, whose handler runs without the lock. The agent does not wait for the first and the last ones, or for a
+ * second at most.
  */
 static bool is_awaited(struct gt_session *session, const struct gt_session_arena *arena,
 		       uint32_t slot, const struct gt_process *process)
@@ -433,11 +461,12 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 	const uint32_t kind = __atomic_load_n(&mail->kind, __ATOMIC_RELAXED);
 	const pid_t pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 	const pid_t tid = (pid_t)__atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
+	const bool leaves = kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX;
 
 	return state == GRAFTRACE_MAIL_POSTED && kind != GRAFTRACE_MAIL_FORK &&
 	       kind != GRAFTRACE_MAIL_TRIGGER && pid > 0 && pid != process->pid &&
 	       gt_follow_find(session, pid) == NULL &&
-	       (gt_sharers_has(process, pid) || gt_proc_parent(pid) == process->pid) &&
+	       (gt_sharers_has(process, pid) || (!leaves && gt_proc_parent(pid) == process->pid)) &&
 	       is_untraced(pid, tid);
 }
 
@@ -478,13 +507,16 @@ void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 			pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 			if (gt_follow_find(session, pid) != NULL)
 				continue;
-			/* An error of the sink comes again with what is drained next. */
-			if (gt_mail_read_letter(session, arena, i, pid, &letter.text) &&
-			    letter.text.kind != GRAFTRACE_MAIL_FORK &&
-			    letter.text.kind != GRAFTRACE_MAIL_TRIGGER)
-				obey(session, &letter);
-			else
+			if (!gt_mail_read_letter(session, arena, i, pid, &letter.text) ||
+			    letter.text.kind == GRAFTRACE_MAIL_FORK ||
+			    letter.text.kind == GRAFTRACE_MAIL_TRIGGER)
 				settle(&letter);
+			else if (letter.text.kind != GRAFTRACE_MAIL_EXEC &&
+				 !gt_sharers_has(process, pid))
+				gt_mail_answer(&letter, 0); /* it is taken in later */
+			else
+				/* An error of the sink comes again with what is drained next. */
+				obey(session, &letter);
 		}
 	}
 }

@@ -9,15 +9,12 @@
  * (init, and the traced ones' ancestors). Parents are in /proc/PID/status, which takes no lock.
  */
 #define _GNU_SOURCE
-#include "attach/agent/detach.h"
 #include "attach/process/proc.h"
 #include "attach/session/session_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define STRANGER_LIMIT_MS 1000
 
 struct family {
 	pid_t *pids;
@@ -121,15 +118,14 @@ static bool is_orphan(const struct gt_session *session, pid_t parent)
 	return found;
 }
 
-void gt_follow_leave_stranger(struct gt_session *session, pid_t pid)
+/* Those that have an arena of ours, and so their descendants: nothing tells of a child whose parent is none of the
+ * list's. */
+static void mark_orphans(struct gt_session *session, struct family *family)
 {
-	struct gt_process process;
-	enum gt_detach_left left;
-
-	if (gt_session_arena_mapped(session, pid) == NULL || gt_process_open(&process, pid, NULL))
-		return;
-	gt_detach_process(&process, NULL, STRANGER_LIMIT_MS, &left, NULL);
-	gt_process_close(&process);
+	for (size_t i = 0; i < family->count; i++)
+		if (!family->ours[i] && is_orphan(session, family->parents[i]) &&
+		    gt_process_start_time(family->pids[i]) >= session->program.start_time)
+			family->ours[i] = gt_session_arena_mapped(session, family->pids[i]) != NULL;
 }
 
 void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
@@ -137,17 +133,18 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent)
 	struct family family = { 0 };
 
 	read_family(session, &family, false);
+	mark_orphans(session, &family);
 	mark_descendants(session, &family);
 	for (size_t i = 0; i < family.count; i++) {
 		pid_t pid = family.pids[i];
 
-		if (pid == parent || gt_follow_find(session, pid) != NULL ||
-		    (!family.ours[i] && !is_orphan(session, family.parents[i])))
+		if (pid == parent || gt_follow_find(session, pid) != NULL || !family.ours[i])
 			continue;
 		if (gt_process_start_time(pid) < session->program.start_time)
 			continue;
 		if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 &&
-		    gt_follow_find(session, pid) == NULL)
+		    gt_follow_find(session, pid) == NULL &&
+		    gt_session_arena_mapped(session, pid) != NULL)
 			gt_follow_leave_stranger(session, pid);
 	}
 	free(family.pids);

@@ -55,6 +55,7 @@ static int detach_from(struct gt_tracee *tracee, struct gt_message *message)
 	int lock = -1, error = 0;
 
 	if (!gt_process_ended(&tracee->process)) {
+		gt_tracee_change(tracee);
 		lock = gt_process_lock(tracee->process.pid, LOCK_LIMIT_MS);
 		error = gt_detach_process(&tracee->process, tracee, DETACH_LIMIT_MS, &left, &why);
 		gt_process_unlock(lock);
@@ -275,21 +276,20 @@ static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 	size_t before = session->tracees.count;
 	int error;
 
-	for (size_t i = 0; i < session->tracees.refused_count; i++)
-		if (session->tracees.refused[i] == pid)
-			return 0;
-	/* Forked since its parent was attached to: it has the agent. */
-	if (gt_follow_fork(session, pid, parent, NULL, NULL) == 0 &&
-	    session->tracees.count > before)
+	if (gt_follow_is_refused(session, pid))
 		return 0;
+	/* Forked since its parent was attached to: it has the agent. */
+	error = gt_follow_fork(session, pid, parent, NULL, NULL);
+	if (error || session->tracees.count > before || gt_follow_is_refused(session, pid))
+		return error;
 	gt_session_watch(session, &pid, 1);
 	error = attach_process(session, pid, &message);
 	if (error == GT_ENOMEM)
 		return error;
 	if (error && error != GT_EGONE)
 		gt_session_note_untraced(session, pid, message.text);
-	if (error && session->tracees.refused_count < GT_CHILDREN_REFUSED)
-		session->tracees.refused[session->tracees.refused_count++] = pid;
+	if (error)
+		gt_follow_refuse(session, pid);
 	return 0;
 }
 

@@ -88,7 +88,7 @@ struct gt_session_tracees {
 	size_t reaper_count;
 	/* Children that could not be attached to and are not tried again. */
 	pid_t refused[GT_CHILDREN_REFUSED];
-	uint32_t refused_count;
+	uint32_t next_refused; /* the oldest one makes room */
 };
 
 /* Context switches. */
