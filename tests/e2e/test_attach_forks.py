@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Children of a process that is attached to, which make their first traced call when their parent is another one than
-it was at the fork: it has ended, or has loaded a library."""
+it was at the fork: it has ended, has loaded a library, or other functions of it are traced."""
 
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -203,3 +206,174 @@ def test_without_children_such_a_child_is_left_alone(graftrace, compile):
         end_recording(tracer)
         target.process.stdin.close()
         assert target.line() == "ended with status 0"
+
+
+# A child waits for the second line before its first traced call, then does what argv says. "orphan": it has a child
+# of its own, and their parent ends. "many": no second line; children one after the other do it at once.
+CHANGED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define KEEP __asm__ volatile("" : "+r"(x))
+#define CALL __attribute__((noinline)) static int
+static volatile int sum, times;
+static char *base, *low, *copy;
+static size_t size;
+static void *place[5];
+CALL other(int x) { KEEP; return x + 1; }
+CALL work(int x) { KEEP; return other(x) + 1; }
+static void run(int n)
+{
+	for (int i = 0; i < n; i++)
+		sum += work(i);
+}
+CALL capture(int x)
+{
+	if (__builtin_setjmp(place) == 0) {
+		low = (char *)__builtin_frame_address(0) - 512;
+		size = base - low;
+		memcpy(copy = malloc(size), low, size);
+	}
+	KEEP;
+	return x + 1;
+}
+CALL third(int x) { KEEP; x = capture(x); KEEP; return x + 1; }
+CALL second(int x) { KEEP; x = third(x); KEEP; return x + 1; }
+static void resume(void)
+{
+	char *room = __builtin_alloca(16384);
+
+	__asm__ volatile("" : : "r"(room) : "memory");
+	memcpy(low, copy, size);
+	__builtin_longjmp(place, 1);
+}
+CALL copies(void)
+{
+	base = (char *)__builtin_frame_address(0);
+	int x = second(1);
+	run(100);
+	if (++times < 5)
+		resume();
+	return x;
+}
+static int act(const char *what, const char *library)
+{
+	run(100);
+	if (!strcmp(what, "clock"))
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+	else if (!strcmp(what, "strict"))
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
+	else if (!strcmp(what, "copies") && (!dlopen(library, RTLD_NOW) || copies() != 4 || times != 5))
+		return 1;
+	run(20000);
+	return 7;
+}
+static void child(char **argv, volatile int *go)
+{
+	while (!*go)
+		__builtin_ia32_pause();
+	if (!strcmp(argv[1], "orphan")) {
+		run(100);
+		if (fork() == 0)
+			go[2] = getpid();
+		for (go[1] = getppid();;) {
+			run(100);
+			usleep(10000);
+		}
+	}
+	syscall(SYS_exit, act(argv[1], argv[2]));
+}
+int main(int argc, char **argv)
+{
+	volatile int *go = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char line[64];
+	int status, bad = 0;
+	pid_t pid;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	if (argc < 3 || !fgets(line, sizeof line, stdin))
+		return 9;
+	run(100);
+	for (int i = 0; argc > 3 && i < 100; i++) {
+		if ((pid = fork()) == 0)
+			syscall(SYS_exit, act(argv[1], argv[2]));
+		run(10);
+		waitpid(pid, &status, 0);
+		bad += status != 0x700;
+	}
+	if (argc > 3) {
+		printf("%d bad\n", bad);
+		return !fgets(line, sizeof line, stdin);
+	}
+	if ((pid = fork()) == 0)
+		child(argv, go);
+	printf("%d\n", (int)pid);
+	if (!fgets(line, sizeof line, stdin))
+		return 9;
+	go[0] = 1;
+	while (!strcmp(argv[1], "orphan") && (!go[1] || !go[2]))
+		run(1);
+	if (go[2])
+		return printf("%d\n", go[2]) < 0;
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		run(1);
+	printf("%#x\n", status);
+	return !fgets(line, sizeof line, stdin);
+}
+"""
+# Known by this name as one that copies stacks.
+COPIES_STACKS = "void *PyInit__greenlet(void);\nvoid *PyInit__greenlet(void) { return 0; }\n"
+
+
+@pytest.fixture
+def changed(compile):
+    return compile(CHANGED, "-O1", "-fno-stack-protector"), compile(COPIES_STACKS, "-shared", "-fPIC")
+
+
+@pytest.mark.parametrize("options", [[], ["--no-fork"]], ids=["followed", "left"])
+@pytest.mark.parametrize("what", ["clock", "strict", "copies"])
+def test_a_child_whose_parent_was_changed_does_what_traced_ones_are_left_for(what, options, graftrace, changed):
+    with Running(changed[0], what, changed[1]) as target:
+        tracer = start_recording(graftrace, target.pid, *options)
+        target("fork")
+        graftrace("set", "-P", target.pid, "set_ftrace_filter", "work")
+        graftrace("set", "-P", target.pid, "set_ftrace_filter", "*")
+        assert target("go on") == "0x700"
+        end_recording(tracer)
+        assert is_clean(target.pid)
+
+
+@pytest.mark.parametrize("options", [[], ["--no-fork"]], ids=["followed", "left"])
+@pytest.mark.parametrize("what", ["clock", "strict"])
+def test_children_may_do_at_once_what_traced_ones_are_left_for(what, options, graftrace, changed):
+    with Running(changed[0], what, changed[1], "many") as target:
+        tracer = start_recording(graftrace, target.pid, *options)
+        assert target("fork") == "0 bad"
+        end_recording(tracer)
+        assert is_clean(target.pid)
+
+
+def test_children_of_a_child_whose_parent_was_changed_and_has_ended_are_left_clean(graftrace, changed):
+    with Running(changed[0], "orphan", changed[1]) as target:
+        tracer = start_recording(graftrace, target.pid)
+        pids = [int(target("fork"))]
+        graftrace("set", "-P", target.pid, "set_ftrace_filter", "work")
+        pids.append(int(target("go on")))
+        try:
+            target.process.wait()
+            time.sleep(0.2)
+            end_recording(tracer)
+            assert all(is_clean(pid) for pid in pids)
+            assert all(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z" for pid in pids)
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
