@@ -52,12 +52,12 @@ int gt_follow_work(struct gt_session *session, uint64_t now_ns);
 /*
  * Takes in process pid, a fork of process parent_pid (0: not known), if it has an arena of the session mapped and is
  * not in the list. It is described as its parent is, or as another one of the list, or that has ended, whose notes it
- * has; a process that none of them describes is left, and attached to anew. With the session's no_fork it is left. So
- * is one that none describes, for good, if the letter tells that it cannot be traced from now on, or once the session
- * leaves all. letter: what it has sent, of any kind; NULL: nothing. *answered is set to true if it was left: then its
- * letters were answered; with a letter it must not be NULL. Returns 0, also if it was not taken in, since it is not
- * ours, shares the memory of a traced process, has ended, or there was no memory for its tracee; GT_ENOMEM: the list
- * cannot grow.
+ * has. A process that none of them describes is recorded as it is, and not taken in, until its letter tells that it
+ * has loaded libraries: then it is left, and attached to anew; or that it cannot be traced from now on: then it is
+ * left. With the session's no_fork each is left. letter: what it has sent, of any kind; NULL: nothing. *answered is
+ * set to true if it was left: then its letters were answered; with a letter it must not be NULL. Returns 0, also if
+ * it was not taken in, since it is not ours, shares the memory of a traced process, has ended, or there was no memory
+ * for its tracee; GT_ENOMEM: the list cannot grow.
  */
 int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		   const struct gt_letter *letter, bool *answered);

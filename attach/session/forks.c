@@ -83,26 +83,25 @@ bool gt_follow_leave_stranger(struct gt_session *session, pid_t pid)
 	return !error && left == GT_DETACH_ALL_GONE;
 }
 
-/* Whether it goes on as it is: nobody is attached to any more, or this one is about to do what it cannot be traced
- * with. */
-static bool is_left_for_good(struct gt_session *session, const struct gt_letter *letter)
+/* Whether a child that nothing describes has to be left: it waits with what would not be noted of it, or with what it
+ * cannot be traced with from now on. */
+static bool has_to_go(const struct gt_session *session, const struct gt_letter *letter)
 {
-	return session->tracees.no_fork ||
-	       !__atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED) ||
-	       (letter != NULL && (letter->text.kind == GRAFTRACE_MAIL_LEAVE ||
-				   letter->text.kind == GRAFTRACE_MAIL_SANDBOX));
+	const uint32_t kind = letter != NULL ? letter->text.kind : GRAFTRACE_MAIL_FORK;
+
+	return session->tracees.no_fork || kind == GRAFTRACE_MAIL_OBJECTS ||
+	       kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX;
 }
 
-/* A child that nothing describes: the agent is taken out of it, then it is attached to like any other process. Not one
- * that was tried in vain, but for a letter without whose answer it would come to harm. */
+/* The agent is taken out of it; it is attached to like any other process if it has loaded libraries. */
 static int take_stranger(struct gt_session *session, pid_t pid, const struct gt_letter *letter,
 			 bool *answered)
 {
-	const bool for_good = is_left_for_good(session, letter);
+	const bool loads = letter != NULL && letter->text.kind == GRAFTRACE_MAIL_OBJECTS;
 	struct gt_message why = { "" };
 	int error;
 
-	if ((gt_follow_is_refused(session, pid) && !(for_good && letter != NULL)) ||
+	if ((letter == NULL && gt_follow_is_refused(session, pid)) ||
 	    gt_follow_shares_memory(session, pid))
 		return 0;
 	if (answered != NULL)
@@ -112,7 +111,7 @@ static int take_stranger(struct gt_session *session, pid_t pid, const struct gt_
 		return 0;
 	}
 	gt_mail_free_answered(session, pid);
-	if (for_good)
+	if (session->tracees.no_fork || !loads)
 		return 0;
 	error = gt_session_attach_one(session, pid, &why);
 	if (error && error != GT_EGONE && error != GT_ENOMEM)
@@ -131,7 +130,8 @@ int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,
 		return 0;
 	parent = find_parent(session, pid, parent_pid);
 	if (parent == NULL)
-		return take_stranger(session, pid, letter, answered);
+		return has_to_go(session, letter) ? take_stranger(session, pid, letter, answered)
+						  : 0;
 	child = calloc(1, sizeof(*child));
 	if (child == NULL)
 		return 0;

@@ -280,8 +280,14 @@ static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 		return 0;
 	/* Forked since its parent was attached to: it has the agent. */
 	error = gt_follow_fork(session, pid, parent, NULL, NULL);
-	if (error || session->tracees.count > before || gt_follow_is_refused(session, pid))
+	if (error || session->tracees.count > before || gt_follow_shares_memory(session, pid))
 		return error;
+	/* While that was changed: nothing describes what it has. */
+	if (gt_session_arena_mapped(session, pid) != NULL &&
+	    !gt_follow_leave_stranger(session, pid)) {
+		gt_follow_refuse(session, pid);
+		return 0;
+	}
 	gt_session_watch(session, &pid, 1);
 	error = attach_process(session, pid, &message);
 	if (error == GT_ENOMEM)
