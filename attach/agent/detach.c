@@ -572,7 +572,8 @@ static int detach(struct gt_process *process, struct gt_tracee *tracee, int limi
 			out->image = gt_detach_find(process, &maps);
 			gt_maps_free(&maps);
 		}
-		if (!error && out->image)
+		/* Who is answered goes on when no call leads to the agent, and not before. */
+		if (!error && out->image && led_nowhere == NULL)
 			end_waits(out);
 	}
 	if (!error && out->image && gt_detach_read_agent(out, NULL) == 0 &&
