@@ -128,9 +128,11 @@ bool gt_follow_is_thread_of(pid_t pid, pid_t tid)
 
 int gt_follow_work(struct gt_session *session, uint64_t now)
 {
-	int done = gt_mail_read(session), error, ended, late;
 	const bool is_time = now >= session->due.thread_check_ns;
+	int done, error, ended, late;
 
+	session->tracees.taken_ms = 0;
+	done = gt_mail_read(session);
 	if (done < 0)
 		return done;
 	error = gt_session_find_writers(session);

@@ -70,7 +70,8 @@ void gt_follow_note_reapers(struct gt_session *session, pid_t pid);
 /* Leaves a process that has an agent and that nothing here describes: by what stands in it, within a second. Its letters
  * are answered. False: something of ours stays in it. */
 bool gt_follow_leave_stranger(struct gt_session *session, pid_t pid);
-/* Whether process pid runs in the memory of a traced one without being its thread (vfork, clone(CLONE_VM)). */
+/* Whether process pid runs in the memory of a traced one, or of its parent, without being its thread (vfork,
+ * clone(CLONE_VM)). */
 bool gt_follow_shares_memory(struct gt_session *session, pid_t pid);
 /* Processes that could not be attached to, or left, are not tried again: the last 256 are noted. */
 bool gt_follow_is_refused(const struct gt_session *session, pid_t pid);

@@ -4,12 +4,15 @@
  */
 #define _GNU_SOURCE
 #include "attach/agent/detach.h"
+#include "attach/process/proc.h"
 #include "attach/process/sharers.h"
 #include "attach/session/session_private.h"
 
 #include <stdlib.h>
 
 #define CLEAN_LIMIT_MS 1000
+/* Of one round, for children that nothing describes. */
+#define TAKEN_MOST_MS 100
 
 /* A child that is left clean: the agent is taken out of it. */
 static int leave_clean(struct gt_session *session, struct gt_tracee *child, bool *answered)
@@ -61,12 +64,16 @@ static struct gt_tracee *find_parent(struct gt_session *session, pid_t pid, pid_
 bool gt_follow_shares_memory(struct gt_session *session, pid_t pid)
 {
 	const struct gt_session_tracees *tracees = &session->tracees;
+	const struct gt_process parent = { .pid = gt_proc_parent(pid) };
 
 	for (size_t i = 0; i < tracees->count; i++)
 		if (tracees->list[i]->has_agent && gt_sharers_has(&tracees->list[i]->process, pid))
 			return true;
-	return tracees->coming != NULL && tracees->coming->has_agent &&
-	       gt_sharers_has(&tracees->coming->process, pid);
+	if (tracees->coming != NULL && tracees->coming->has_agent &&
+	    gt_sharers_has(&tracees->coming->process, pid))
+		return true;
+	/* Its parent may be one that nothing was heard of yet. */
+	return gt_sharers_has(&parent, pid);
 }
 
 bool gt_follow_leave_stranger(struct gt_session *session, pid_t pid)
@@ -94,18 +101,12 @@ static bool has_to_go(const struct gt_session *session, const struct gt_letter *
 }
 
 /* The agent is taken out of it; it is attached to like any other process if it has loaded libraries. */
-static int take_stranger(struct gt_session *session, pid_t pid, const struct gt_letter *letter,
-			 bool *answered)
+static int leave_and_attach(struct gt_session *session, pid_t pid, const struct gt_letter *letter)
 {
 	const bool loads = letter != NULL && letter->text.kind == GRAFTRACE_MAIL_OBJECTS;
 	struct gt_message why = { "" };
 	int error;
 
-	if ((letter == NULL && gt_follow_is_refused(session, pid)) ||
-	    gt_follow_shares_memory(session, pid))
-		return 0;
-	if (answered != NULL)
-		*answered = true;
 	if (!gt_follow_leave_stranger(session, pid)) {
 		gt_follow_refuse(session, pid);
 		return 0;
@@ -114,9 +115,34 @@ static int take_stranger(struct gt_session *session, pid_t pid, const struct gt_
 	if (session->tracees.no_fork || !loads)
 		return 0;
 	error = gt_session_attach_one(session, pid, &why);
-	if (error && error != GT_EGONE && error != GT_ENOMEM)
+	if (error == GT_ENOMEM)
+		return error;
+	if (error)
+		gt_follow_refuse(session, pid);
+	if (error && error != GT_EGONE)
 		gt_session_note_untraced(session, pid, why.text);
-	return error == GT_ENOMEM ? error : 0;
+	return 0;
+}
+
+/* Not more of them in one round than its time allows: then the letter stays, and is read again in the next one. */
+static int take_stranger(struct gt_session *session, pid_t pid, const struct gt_letter *letter,
+			 bool *answered)
+{
+	const bool waits = letter != NULL && letter->text.state == GRAFTRACE_MAIL_POSTED;
+	uint64_t *taken_ms = &session->tracees.taken_ms;
+	const uint64_t begun = gt_monotonic_ms();
+	int error;
+
+	if ((!waits && gt_follow_is_refused(session, pid)) || gt_follow_shares_memory(session, pid))
+		return 0;
+	if (answered != NULL)
+		*answered = true;
+	/* Others want the lock, and what is recorded has to be read. */
+	if (*taken_ms >= TAKEN_MOST_MS)
+		return 0;
+	error = leave_and_attach(session, pid, letter);
+	*taken_ms += gt_monotonic_ms() - begun;
+	return error;
 }
 
 int gt_follow_fork(struct gt_session *session, pid_t pid, pid_t parent_pid,

@@ -227,7 +227,7 @@ static void leave_process(struct gt_session *session, struct gt_tracee *tracee, 
 }
 
 /* The process that has sent a letter. A child of which nothing was heard yet is taken in first: what it has sent at its
- * fork may stand behind this letter. *answered: it was left instead. */
+ * fork may stand behind this letter. *answered: it was left instead, or will be in a later round. */
 static struct gt_tracee *sender_of(struct gt_session *session, const struct gt_letter *letter,
 				   bool *answered)
 {
@@ -302,7 +302,7 @@ static uint64_t on_sandbox(struct gt_session *session, const struct gt_letter *s
 	struct gt_message why;
 	struct filter filter;
 
-	if (*answered)
+	if (*answered && gt_session_arena_mapped(session, (pid_t)letter->pid) == NULL)
 		gt_session_note_untraced(session, (pid_t)letter->pid,
 					 "it has entered a sandbox (seccomp) while it was taken "
 					 "in: nothing of it is recorded from then on");
@@ -356,7 +356,7 @@ static void on_leave(struct gt_session *session, const struct gt_letter *letter,
 			: "it takes the %gs register for itself (arch_prctl ARCH_SET_GS), which "
 			  "graftrace needs: nothing of it is recorded from then on";
 
-	if (*answered)
+	if (*answered && gt_session_arena_mapped(session, (pid_t)letter->text.pid) == NULL)
 		gt_session_note_untraced(session, (pid_t)letter->text.pid, why);
 	if (tracee == NULL || !tracee->has_agent || tracee->clean)
 		return;
@@ -461,7 +461,8 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 	const uint32_t kind = __atomic_load_n(&mail->kind, __ATOMIC_RELAXED);
 	const pid_t pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 	const pid_t tid = (pid_t)__atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
-	const bool leaves = kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX;
+	const bool leaves = kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX ||
+			    kind == GRAFTRACE_MAIL_OBJECTS;
 
 	return state == GRAFTRACE_MAIL_POSTED && kind != GRAFTRACE_MAIL_FORK &&
 	       kind != GRAFTRACE_MAIL_TRIGGER && pid > 0 && pid != process->pid &&
@@ -474,6 +475,17 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 static bool is_waited_for(struct gt_session *session)
 {
 	return __atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED) != 0;
+}
+
+/* By what its sender's own memory says, as is_awaited(). */
+static bool is_obeyed_amid(const struct gt_letter *letter, const struct gt_process *process,
+			   pid_t pid)
+{
+	const uint32_t kind = letter->text.kind;
+
+	return kind == GRAFTRACE_MAIL_EXEC || kind == GRAFTRACE_MAIL_HANDLER ||
+	       (kind != GRAFTRACE_MAIL_FORK && kind != GRAFTRACE_MAIL_TRIGGER &&
+		gt_sharers_has(process, pid));
 }
 
 bool gt_mail_is_awaited(void *data, const struct gt_process *process)
@@ -507,16 +519,12 @@ void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 			pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 			if (gt_follow_find(session, pid) != NULL)
 				continue;
-			if (!gt_mail_read_letter(session, arena, i, pid, &letter.text) ||
-			    letter.text.kind == GRAFTRACE_MAIL_FORK ||
-			    letter.text.kind == GRAFTRACE_MAIL_TRIGGER)
-				settle(&letter);
-			else if (letter.text.kind != GRAFTRACE_MAIL_EXEC &&
-				 !gt_sharers_has(process, pid))
-				gt_mail_answer(&letter, 0); /* it is taken in later */
-			else
-				/* An error of the sink comes again with what is drained next. */
+			/* An error of the sink comes again with what is drained next. */
+			if (gt_mail_read_letter(session, arena, i, pid, &letter.text) &&
+			    is_obeyed_amid(&letter, process, pid))
 				obey(session, &letter);
+			else
+				settle(&letter);
 		}
 	}
 }

@@ -89,6 +89,7 @@ struct gt_session_tracees {
 	/* Children that could not be attached to and are not tried again. */
 	pid_t refused[GT_CHILDREN_REFUSED];
 	uint32_t next_refused; /* the oldest one makes room */
+	uint64_t taken_ms;     /* in this round, for children that nothing describes */
 };
 
 /* Context switches. */

@@ -12,6 +12,9 @@
 
 /* The host copies the ring meanwhile. */
 #define TRIGGER_WAIT_MS 500
+/* For a slot, where many send at once; and how long it is asked for again. */
+#define SLOT_WAIT_MS	  10
+#define SLOT_WAIT_MOST_MS 5000
 
 static void futex_wait(uint32_t *word, uint32_t seen, uint32_t milliseconds)
 {
@@ -128,13 +131,12 @@ static uint64_t wait_for_answer(struct graftrace_arena *arena, uint32_t i, uint3
 	return is_answered(answer, letter, &value) ? value : 0;
 }
 
-/* Returns the answer, 0 if there is none. */
-static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
+/* *answer: 0 if there is none. False: no slot is free. */
+static bool post(struct graftrace_arena *arena, uint32_t kind, const uint64_t argument[3],
+		 uint32_t wait_ms, uint64_t *answer)
 {
-	struct graftrace_arena *arena = gt_port_arena();
 	struct graftrace_mail *mail = graftrace_arena_mail(arena);
-	if (gt_agent_sandboxed() || !gt_port_listens(arena))
-		return 0;
+	*answer = 0;
 	for (uint32_t i = 0; i < arena->mail_count && i < GRAFTRACE_ARENA_MAIL; i++, mail++) {
 		struct graftrace_letter *letter = &gt_agent_state.letters[i];
 		uint32_t unused = GRAFTRACE_MAIL_FREE;
@@ -159,7 +161,7 @@ static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms
 		memcpy(mail->argument, letter->argument, sizeof(mail->argument));
 		__atomic_store_n(&mail->state, GRAFTRACE_MAIL_POSTED, __ATOMIC_SEQ_CST);
 		gt_port_ring_doorbell(arena);
-		uint64_t answer = wait_ms > 0 ? wait_for_answer(arena, i, wait_ms) : 0;
+		*answer = wait_ms > 0 ? wait_for_answer(arena, i, wait_ms) : 0;
 		uint32_t posted = GRAFTRACE_MAIL_POSTED;
 		if (wait_ms > 0)
 			__atomic_store_n(&letter->state, GRAFTRACE_MAIL_ABANDONED,
@@ -169,9 +171,27 @@ static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
 		    posted == GRAFTRACE_MAIL_ANSWERED)
 			__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELEASE);
-		return answer;
+		return true;
 	}
-	return 0;
+	return false;
+}
+
+/* Returns the answer, 0 if there is none. Who waits for an answer waits for a slot, too. */
+static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
+{
+	struct graftrace_arena *arena = gt_port_arena();
+	const uint32_t most = wait_ms < SLOT_WAIT_MOST_MS ? wait_ms : SLOT_WAIT_MOST_MS;
+	uint32_t nobody = 0;
+	uint64_t answer = 0;
+	if (gt_agent_sandboxed())
+		return 0;
+	for (uint32_t waited = 0; gt_port_listens(arena); waited += SLOT_WAIT_MS) {
+		if (post(arena, kind, argument, wait_ms, &answer) || waited >= most)
+			break;
+		futex_wait(&nobody, nobody, SLOT_WAIT_MS);
+		listen_for_host(arena);
+	}
+	return answer;
 }
 
 void gt_mail_forked(void)
