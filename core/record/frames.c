@@ -312,7 +312,7 @@ static bool is_overlaid(const struct gt_context *context, uint64_t sp)
 	return !context->known && !is_empty(context) && !is_unset(context->frames + 1) &&
 	       !is_unset(context->top) && sp - context->top->slot < OVERLAID_BYTES &&
 	       sp - context->frames[1].slot < OVERLAID_BYTES &&
-	       (context->saved_sp == 0 || sp - context->saved_sp < OVERLAID_BYTES);
+	       (context->saved_sp == 0 || sp + 8 - context->saved_sp < OVERLAID_BYTES);
 }
 
 static void drop_overlaid(uint32_t bucket, uint64_t sp)

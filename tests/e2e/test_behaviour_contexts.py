@@ -20,10 +20,10 @@ def test_coroutines_in_other_builds(way, tmp_path):
     behaviour.judge([program, "ucontext", "interleaved"], tmp_path, way=way)
 
 
-@pytest.mark.parametrize("kind", ["same", "fresh"])
-def test_coroutines_that_leave_for_good_are_forgotten(graftrace, compile, kind):
+@pytest.mark.parametrize("kind, count", [("same", 30000), ("fresh", 30000), ("last", 6000)])
+def test_coroutines_that_leave_for_good_are_forgotten(graftrace, compile, kind, count):
     program = compile("abandoned.c", "-O2")
-    done = graftrace("record", "--overwrite", "-b", "1m", "--", program, kind, 30000)
+    done = graftrace("record", "--overwrite", "-b", "1m", "--", program, kind, count)
     assert int(done.stdout) < 4000, done.stdout
 
 
