@@ -107,6 +107,8 @@ static int leave_and_attach(struct gt_session *session, pid_t pid, const struct 
 	struct gt_message why = { "" };
 	int error;
 
+	if (letter != NULL && letter->text.kind == GRAFTRACE_MAIL_SANDBOX)
+		gt_mail_silence(pid);
 	if (!gt_follow_leave_stranger(session, pid)) {
 		gt_follow_refuse(session, pid);
 		return 0;
@@ -128,7 +130,8 @@ static int leave_and_attach(struct gt_session *session, pid_t pid, const struct 
 static int take_stranger(struct gt_session *session, pid_t pid, const struct gt_letter *letter,
 			 bool *answered)
 {
-	const bool waits = letter != NULL && letter->text.state == GRAFTRACE_MAIL_POSTED;
+	const bool waits = letter != NULL && letter->text.state == GRAFTRACE_MAIL_POSTED &&
+			   letter->text.kind != GRAFTRACE_MAIL_OBJECTS;
 	uint64_t *taken_ms = &session->tracees.taken_ms;
 	const uint64_t begun = gt_monotonic_ms();
 	int error;

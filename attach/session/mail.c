@@ -58,6 +58,19 @@ static bool find_agent(const struct gt_process *process, struct gt_agent *agent)
 	return agent->image != 0 && gt_agent_header(&agent->header, NULL) == 0;
 }
 
+void gt_mail_silence(pid_t pid)
+{
+	struct gt_process process;
+	struct gt_agent agent;
+
+	if (gt_process_open(&process, pid, NULL))
+		return;
+	if (find_agent(&process, &agent))
+		gt_agent_set_flag(&process, agent.image, &agent.header,
+				  offsetof(struct graftrace_agent_state, sandboxed));
+	gt_process_close(&process);
+}
+
 /* Of a child that is not known yet: by vfork it runs in its parent's memory, by fork in a copy. */
 static bool read_of_stranger(struct gt_session *session, const struct gt_session_arena *arena,
 			     uint32_t slot, pid_t pid, struct graftrace_letter *text)

@@ -43,6 +43,9 @@ void gt_mail_answer(const struct gt_letter *letter, uint64_t value);
 /* Answers, with 0, all letters of process pid for whose answers its threads wait, those of triggers too: of the arena
  * that the process has, or of the session's first one if it is not in the session's list. */
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid);
+/* Tells the agent of process pid, which is in no list, to make no system calls any more: a thread of it is about to
+ * enter a sandbox, and does not wait once it is answered. */
+void gt_mail_silence(pid_t pid);
 /* Frees the slots that are marked as answered and that process pid, which has ended or was left, has not freed itself.
  * A letter of it that is answered later (gt_mail_read, gt_session_run_handlers) needs another call. */
 void gt_mail_free_answered(struct gt_session *session, pid_t pid);

@@ -288,6 +288,7 @@ static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 		gt_follow_refuse(session, pid);
 		return 0;
 	}
+	gt_mail_free_answered(session, pid);
 	gt_session_watch(session, &pid, 1);
 	error = attach_process(session, pid, &message);
 	if (error == GT_ENOMEM)

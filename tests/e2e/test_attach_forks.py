@@ -210,8 +210,8 @@ def test_without_children_such_a_child_is_left_alone(graftrace, compile):
 
 # A child waits for the second line before its first traced call, then does what argv says. "orphan": it has a child
 # of its own, and their parent ends. "many": no second line; children one after the other do it at once. "crowd": 150
-# children do it at the same moment, which is more than can send letters at once. Much memory makes a look through it
-# long.
+# children do it at the same moment, which is more than can send letters at once; "strangers": 40, for the second
+# line. Much memory makes a look through it long.
 CHANGED = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -281,7 +281,7 @@ static int act(const char *what, const char *library)
 static void child(char **argv, volatile int *go)
 {
 	while (!*go)
-		__builtin_ia32_pause();
+		usleep(1000);
 	if (!strcmp(argv[1], "orphan")) {
 		run(100);
 		if (fork() == 0)
@@ -307,11 +307,15 @@ int main(int argc, char **argv)
 	if (argc < 3 || !fgets(line, sizeof line, stdin))
 		return 9;
 	run(100);
-	for (int i = 0; argc > 3 && argv[3][0] == 'c' && i < 150; i++)
+	const int crowd = argc <= 3 ? 0 : argv[3][0] == 'c' ? 150 : argv[3][0] == 's' ? 40 : 0;
+
+	for (int i = 0; i < crowd; i++)
 		if (fork() == 0)
 			child(argv, go);
-	go[0] = argc > 3 && argv[3][0] == 'c';
-	for (int i = 0; go[0] && i < 150; i++) {
+	if (crowd == 40 && (puts("forked") < 0 || !fgets(line, sizeof line, stdin)))
+		return 9;
+	go[0] = crowd;
+	for (int i = 0; i < crowd; i++) {
 		while (waitpid(-1, &status, WNOHANG) == 0)
 			run(1);
 		bad += status != 0x700;
@@ -367,10 +371,13 @@ def test_a_child_whose_parent_was_changed_does_what_traced_ones_are_left_for(wha
 
 @pytest.mark.parametrize("options", [[], ["--no-fork"]], ids=["followed", "left"])
 @pytest.mark.parametrize("what", ["clock", "strict"])
-@pytest.mark.parametrize("how", ["many", "crowd"])
+@pytest.mark.parametrize("how", ["many", "crowd", "strangers"])
 def test_children_may_do_at_once_what_traced_ones_are_left_for(how, what, options, graftrace, changed):
     with Running(changed[0], what, changed[1], how) as target:
         tracer = start_recording(graftrace, target.pid, *options)
+        if how == "strangers":
+            assert target("fork") == "forked"
+            graftrace("set", "-P", target.pid, "set_ftrace_filter", "work")
         assert target("fork") == "0 bad"
         end_recording(tracer)
         assert is_clean(target.pid)
