@@ -290,10 +290,11 @@ static bool waits_elsewhere(struct search *search)
 {
 	const struct gt_map *stack;
 
-	find_stacks(search);
 	for (size_t i = 0; i < search->places->count; i++) {
 		if (!search->places->all[i].frame)
 			continue;
+		if (search->stacks == NULL)
+			find_stacks(search);
 		stack = gt_maps_find(search->maps, search->places->all[i].frame);
 		if (stack == NULL || !is_run(search, stack))
 			return true;

@@ -68,7 +68,7 @@ void gt_follow_adopt_orphans(struct gt_session *session, pid_t parent);
 /* Notes the ancestors of process pid: the kernel makes one of them the parent of its orphans. */
 void gt_follow_note_reapers(struct gt_session *session, pid_t pid);
 /* Leaves a process that has an agent and that nothing here describes: by what stands in it, within a second. Its letters
- * are answered. False: something of ours stays in it. */
+ * are answered. False: something of ours stays in it, and it counts as refused. */
 bool gt_follow_leave_stranger(struct gt_session *session, pid_t pid);
 /* Whether process pid runs in the memory of a traced one, or of its parent, without being its thread (vfork,
  * clone(CLONE_VM)). */

@@ -87,43 +87,32 @@ bool gt_follow_leave_stranger(struct gt_session *session, pid_t pid)
 	error = gt_follow_take_out(session, &process, NULL, CLEAN_LIMIT_MS, &left);
 	gt_process_close(&process);
 	gt_follow_end_writers(session, pid);
-	return !error && left == GT_DETACH_ALL_GONE;
+	if (error || left != GT_DETACH_ALL_GONE) {
+		gt_follow_refuse(session, pid);
+		return false;
+	}
+	gt_mail_free_answered(session, pid);
+	return true;
 }
 
 /* Whether a child that nothing describes has to be left: it waits with what would not be noted of it, or with what it
  * cannot be traced with from now on. */
 static bool has_to_go(const struct gt_session *session, const struct gt_letter *letter)
 {
-	const uint32_t kind = letter != NULL ? letter->text.kind : GRAFTRACE_MAIL_FORK;
-
-	return session->tracees.no_fork || kind == GRAFTRACE_MAIL_OBJECTS ||
-	       kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX;
+	return session->tracees.no_fork ||
+	       (letter != NULL && graftrace_mail_needs_answer(letter->text.kind));
 }
 
 /* The agent is taken out of it; it is attached to like any other process if it has loaded libraries. */
 static int leave_and_attach(struct gt_session *session, pid_t pid, const struct gt_letter *letter)
 {
 	const bool loads = letter != NULL && letter->text.kind == GRAFTRACE_MAIL_OBJECTS;
-	struct gt_message why = { "" };
-	int error;
 
 	if (letter != NULL && letter->text.kind == GRAFTRACE_MAIL_SANDBOX)
 		gt_mail_silence(pid);
-	if (!gt_follow_leave_stranger(session, pid)) {
-		gt_follow_refuse(session, pid);
+	if (!gt_follow_leave_stranger(session, pid) || session->tracees.no_fork || !loads)
 		return 0;
-	}
-	gt_mail_free_answered(session, pid);
-	if (session->tracees.no_fork || !loads)
-		return 0;
-	error = gt_session_attach_one(session, pid, &why);
-	if (error == GT_ENOMEM)
-		return error;
-	if (error)
-		gt_follow_refuse(session, pid);
-	if (error && error != GT_EGONE)
-		gt_session_note_untraced(session, pid, why.text);
-	return 0;
+	return gt_session_attach_child(session, pid);
 }
 
 /* Not more of them in one round than its time allows: then the letter stays, and is read again in the next one. */

@@ -460,12 +460,18 @@ static bool is_untraced(pid_t pid, pid_t tid)
 }
 
 /*
- * Whether a thread of that process may wait for the answer to this letter. Not to that of a fork: its
- * child would become a tracee as its parent is, in the middle of a change of that one. Nor to those at which a
- * fork's child would be left, if nothing was heard of it yet: they can wait until the change is over. Not to that of
- * a trigger, whose handler runs without the lock. The agent does not wait for the first and the last ones, or for a
- * second at most.
+ * Whether a letter of that kind, of process pid, is obeyed in the middle of a change of `process`. Not that of a fork:
+ * its child would become a tracee as its parent is. Nor those at which a fork's child would be left, if nothing was
+ * heard of it yet: they can wait until the change is over. Not that of a trigger, whose handler runs without the lock.
+ * The agent does not wait for the first and the last ones, or for a second at most.
  */
+static bool is_obeyed_amid(uint32_t kind, const struct gt_process *process, pid_t pid)
+{
+	return kind != GRAFTRACE_MAIL_FORK && kind != GRAFTRACE_MAIL_TRIGGER &&
+	       (!graftrace_mail_needs_answer(kind) || gt_sharers_has(process, pid));
+}
+
+/* Whether a thread of that process may wait for the answer to this letter. */
 static bool is_awaited(struct gt_session *session, const struct gt_session_arena *arena,
 		       uint32_t slot, const struct gt_process *process)
 {
@@ -474,13 +480,10 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 	const uint32_t kind = __atomic_load_n(&mail->kind, __ATOMIC_RELAXED);
 	const pid_t pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 	const pid_t tid = (pid_t)__atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
-	const bool leaves = kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX ||
-			    kind == GRAFTRACE_MAIL_OBJECTS;
 
-	return state == GRAFTRACE_MAIL_POSTED && kind != GRAFTRACE_MAIL_FORK &&
-	       kind != GRAFTRACE_MAIL_TRIGGER && pid > 0 && pid != process->pid &&
-	       gt_follow_find(session, pid) == NULL &&
-	       (gt_sharers_has(process, pid) || (!leaves && gt_proc_parent(pid) == process->pid)) &&
+	return state == GRAFTRACE_MAIL_POSTED && pid > 0 && pid != process->pid &&
+	       gt_follow_find(session, pid) == NULL && is_obeyed_amid(kind, process, pid) &&
+	       (gt_sharers_has(process, pid) || gt_proc_parent(pid) == process->pid) &&
 	       is_untraced(pid, tid);
 }
 
@@ -488,17 +491,6 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 static bool is_waited_for(struct gt_session *session)
 {
 	return __atomic_load_n(&gt_session_settings(session)->host_alive, __ATOMIC_RELAXED) != 0;
-}
-
-/* By what its sender's own memory says, as is_awaited(). */
-static bool is_obeyed_amid(const struct gt_letter *letter, const struct gt_process *process,
-			   pid_t pid)
-{
-	const uint32_t kind = letter->text.kind;
-
-	return kind == GRAFTRACE_MAIL_EXEC || kind == GRAFTRACE_MAIL_HANDLER ||
-	       (kind != GRAFTRACE_MAIL_FORK && kind != GRAFTRACE_MAIL_TRIGGER &&
-		gt_sharers_has(process, pid));
 }
 
 bool gt_mail_is_awaited(void *data, const struct gt_process *process)
@@ -534,7 +526,7 @@ void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 				continue;
 			/* An error of the sink comes again with what is drained next. */
 			if (gt_mail_read_letter(session, arena, i, pid, &letter.text) &&
-			    is_obeyed_amid(&letter, process, pid))
+			    is_obeyed_amid(letter.text.kind, process, pid))
 				obey(session, &letter);
 			else
 				settle(&letter);

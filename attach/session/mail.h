@@ -41,7 +41,7 @@ bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_are
  * depends on the letter's kind. */
 void gt_mail_answer(const struct gt_letter *letter, uint64_t value);
 /* Answers, with 0, all letters of process pid for whose answers its threads wait, those of triggers too: of the arena
- * that the process has, or of the session's first one if it is not in the session's list. */
+ * that the process has. */
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid);
 /* Tells the agent of process pid, which is in no list, to make no system calls any more: a thread of it is about to
  * enter a sandbox, and does not wait once it is answered. */

@@ -269,10 +269,23 @@ int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_messa
 	return attach_process(session, pid, message);
 }
 
+int gt_session_attach_child(struct gt_session *session, pid_t pid)
+{
+	struct gt_message message = { "" };
+	int error = attach_process(session, pid, &message);
+
+	if (error == GT_ENOMEM)
+		return error;
+	if (error)
+		gt_follow_refuse(session, pid);
+	if (error && error != GT_EGONE)
+		gt_session_note_untraced(session, pid, message.text);
+	return 0;
+}
+
 /* A child that was there before we came. What cannot be traced runs on, and so do the others. */
 static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 {
-	struct gt_message message = { "" };
 	size_t before = session->tracees.count;
 	int error;
 
@@ -284,20 +297,10 @@ static int attach_child(struct gt_session *session, pid_t pid, pid_t parent)
 		return error;
 	/* While that was changed: nothing describes what it has. */
 	if (gt_session_arena_mapped(session, pid) != NULL &&
-	    !gt_follow_leave_stranger(session, pid)) {
-		gt_follow_refuse(session, pid);
+	    !gt_follow_leave_stranger(session, pid))
 		return 0;
-	}
-	gt_mail_free_answered(session, pid);
 	gt_session_watch(session, &pid, 1);
-	error = attach_process(session, pid, &message);
-	if (error == GT_ENOMEM)
-		return error;
-	if (error && error != GT_EGONE)
-		gt_session_note_untraced(session, pid, message.text);
-	if (error)
-		gt_follow_refuse(session, pid);
-	return 0;
+	return gt_session_attach_child(session, pid);
 }
 
 /* Until a look finds no new one: they may fork meanwhile, and who forked before it was attached to

@@ -222,6 +222,9 @@ void gt_session_look_at_credentials(struct gt_session *session, uint64_t now_ns)
 /* session_attach.c. Attaches to one more process, which must not be in the list. By the thread that polls.
  * Errors as of gt_session_start(); after one the process is as before. */
 int gt_session_attach_one(struct gt_session *session, pid_t pid, struct gt_message *message);
+/* The same for a child, which runs on untraced if it cannot be attached to: that is noted, and it is not tried again.
+ * GT_ENOMEM. */
+int gt_session_attach_child(struct gt_session *session, pid_t pid);
 /* The arena of the session that the process has mapped; NULL: it has none. */
 struct gt_session_arena *gt_session_arena_mapped(struct gt_session *session, pid_t pid);
 /* Call when a process has got an arena. from: the arena that it had before; NULL: none. Counts the process in the

@@ -171,6 +171,13 @@ enum graftrace_mail_kind {
 	GRAFTRACE_MAIL_LEAVE = 7,
 };
 
+/* Whether 1: it harms the sender's process if it goes on without the answer; else 0. */
+static inline int graftrace_mail_needs_answer(uint32_t kind)
+{
+	return kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX ||
+	       kind == GRAFTRACE_MAIL_OBJECTS;
+}
+
 enum graftrace_leave {
 	GRAFTRACE_LEAVE_CLOCK = 1, /* the time stamp counter will be forbidden (PR_SET_TSC) */
 	GRAFTRACE_LEAVE_GS = 2,	   /* the program takes %gs for itself (ARCH_SET_GS) */

@@ -176,18 +176,11 @@ static bool post(struct graftrace_arena *arena, uint32_t kind, const uint64_t ar
 	return false;
 }
 
-/* Whether it harms the process to go on without an answer. */
-static bool needs_answer(uint32_t kind)
-{
-	return kind == GRAFTRACE_MAIL_LEAVE || kind == GRAFTRACE_MAIL_SANDBOX ||
-	       kind == GRAFTRACE_MAIL_OBJECTS;
-}
-
 /* Returns the answer, 0 if there is none. Who needs one waits for a slot, too. */
 static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms)
 {
 	struct graftrace_arena *arena = gt_port_arena();
-	const uint32_t most = needs_answer(kind) ? SLOT_WAIT_MOST_MS : 0;
+	const uint32_t most = graftrace_mail_needs_answer(kind) ? SLOT_WAIT_MOST_MS : 0;
 	uint32_t nobody = 0;
 	uint64_t answer = 0;
 	if (gt_agent_sandboxed())
