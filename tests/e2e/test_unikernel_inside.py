@@ -2,7 +2,9 @@
 """Probes inside functions of the unikernel (SYM+OFFS): at each instruction of its code, as objdump reads it."""
 
 import collections
+import http.client
 import re
+import socket
 import subprocess
 
 import pytest
@@ -40,8 +42,19 @@ def code():
 
 
 def set_at(machine, function, offset):
-    """The status of setting a probe there."""
+    """The status of setting a probe there, and what was said."""
     return put(machine, "kprobe_events", f"p:at_{offset} {function}+{offset}", "POST")
+
+
+def set_at_each(machine, places):
+    """(status, what was said) of setting a probe at each of these (function, offset): all over one connection."""
+    asker = http.client.HTTPConnection("localhost")
+    with machine.connect(machine.trace_port) as asker.sock:
+        asker.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # head and body are sent one by one
+        for function, offset in places:
+            asker.request("POST", "/ftrace/kprobe_events", f"p:at_{offset} {function}+{offset}")
+            answer = asker.getresponse()
+            yield answer.status, answer.read().decode()
 
 
 def is_left_alone(text):
@@ -57,8 +70,9 @@ PATCHING = ["paging_map", "smp_stopped"]
 @pytest.mark.parametrize("tracer", ["nop", "function_graph"])
 def test_each_instruction_of_a_function_has_a_probe(plain, code, function, tracer):
     is_taken = {}
-    for offset, _, text in code[function][1:]:
-        status, words = set_at(plain, function, offset)
+    places = code[function][1:]
+    set_there = set_at_each(plain, [(function, offset) for offset, *_ in places])
+    for (offset, _, text), (status, words) in zip(places, set_there, strict=True):
         is_taken[offset] = status == 204
         assert is_taken[offset] or is_left_alone(text) or "a static event is there" in words, (offset, text, words)
     assert sum(is_taken.values()) > 0.8 * len(is_taken)
@@ -86,10 +100,10 @@ def test_each_instruction_of_a_function_has_a_probe(plain, code, function, trace
 def test_only_where_instructions_begin(plain, code, function):
     begin = {offset for offset, *_ in code[function]}
     end = code[function][-1][0] + code[function][-1][1]
-    for offset in range(1, end):
-        if offset not in begin:
-            status, words = set_at(plain, function, offset)
-            assert status != 204 and words.strip() == "Probe point is not an instruction boundary", offset
+    between = [offset for offset in range(1, end) if offset not in begin]
+    set_there = set_at_each(plain, [(function, offset) for offset in between])
+    for offset, (status, words) in zip(between, set_there, strict=True):
+        assert status != 204 and words.strip() == "Probe point is not an instruction boundary", offset
     log = re.findall(r"trace_kprobe: error: (.*)\n  Command: p:at_\d+ (\S+)\n( +)\^", read(plain, "error_log"))
     assert log and {text for text, *_ in log} == {"Probe point is not an instruction boundary"}
     assert set_at(plain, function, end)[1].strip() == "Invalid probed address or symbol"
