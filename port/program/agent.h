@@ -105,7 +105,7 @@ static inline bool gt_agent_sandboxed(void)
 /* mail.c: posts; with wait_ms > 0 waits that long at most for the answer, and returns it (0: none).
  */
 uint64_t gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms);
-/* The child of a fork: letters of threads that are not here were their own process's. */
-void gt_mail_forked(void);
+/* The child of a fork, process pid: letters of threads that are not here were their own process's. */
+void gt_mail_forked(uint32_t pid);
 
 #endif

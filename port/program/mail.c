@@ -194,10 +194,14 @@ static uint64_t send(uint32_t kind, const uint64_t argument[3], uint32_t wait_ms
 	return answer;
 }
 
-void gt_mail_forked(void)
+void gt_mail_forked(uint32_t pid)
 {
-	for (uint32_t i = 0; i < GRAFTRACE_ARENA_MAIL; i++)
-		gt_agent_state.letters[i].state = GRAFTRACE_MAIL_FREE;
+	for (uint32_t i = 0; i < GRAFTRACE_ARENA_MAIL; i++) {
+		struct graftrace_letter *letter = &gt_agent_state.letters[i];
+		/* Another thread of the child may have sent one before the child's first traced call. */
+		if (__atomic_load_n(&letter->pid, __ATOMIC_RELAXED) != pid)
+			__atomic_store_n(&letter->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELAXED);
+	}
 }
 
 uint64_t gt_mail_send(uint32_t kind, uint64_t argument, uint32_t wait_ms)

@@ -536,7 +536,7 @@ static struct gt_thread *make_current(void)
 
 	if (wiped) {
 		gt_locks_forked();
-		gt_mail_forked();
+		gt_mail_forked(pid);
 		gt_traps_forked();
 	}
 	gt_port_lock();

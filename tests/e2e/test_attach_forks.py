@@ -398,3 +398,53 @@ def test_children_of_a_child_whose_parent_was_changed_and_has_ended_are_left_cle
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
+
+
+# The child's first traced call is another thread's, while its first thread waits in dlopen for the recorder.
+WAITS_MEANWHILE = r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int sum;
+__attribute__((noinline)) static int work(int x) { sum += x; return sum + 1; }
+static void *call_later(void *unused)
+{
+	usleep(300000);
+	work(1);
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	char line[64];
+	int status;
+	pthread_t thread;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	if (argc != 2 || !fgets(line, sizeof line, stdin))
+		return 9;
+	if (fork() == 0)
+		_exit(pthread_create(&thread, NULL, call_later, NULL) || !dlopen(argv[1], RTLD_NOW) ||
+		      pthread_join(thread, NULL));
+	wait(&status);
+	printf("%#x\n", status);
+	return !fgets(line, sizeof line, stdin);
+}
+"""
+
+
+def test_a_letter_that_a_child_has_sent_before_its_first_traced_call_is_answered(graftrace, compile):
+    with Running(compile(WAITS_MEANWHILE, "-O1", "-pthread"), str(library(compile, "a", 0))) as target:
+        tracer = start_recording(graftrace, target.pid, "-l", "work")
+        tracer.send_signal(signal.SIGSTOP)  # the letter stands there until the thread has made its call
+        target.process.stdin.write("fork\n")
+        time.sleep(0.8)
+        tracer.send_signal(signal.SIGCONT)
+        begun = time.monotonic()
+        assert target.line() == "0"
+        assert time.monotonic() - begun < 15  # it waited for 30 seconds
+        end_recording(tracer)
+        assert is_clean(target.pid)
