@@ -338,8 +338,9 @@ int gt_session_set_overwrite(struct gt_session *session, bool overwrite,
 /* Ring modes. Tells the agents, once and for good, that a reader consumes records all the time: from then on the ring
  * overwrites nothing, and a writer that finds no room waits, a fifth of a second at most, before it drops a record. */
 void gt_session_set_transport(struct gt_session *session);
-/* Call after records were consumed: lets writers go on that have stopped for lack of room. */
-void gt_session_has_room(struct gt_session *session);
+/* Call after records were consumed, once gt_session_set_transport() was: lets writers go on that have stopped for lack of
+ * room. waits: whether a writer that finds none again waits; else it drops its record at once. */
+void gt_session_has_room(struct gt_session *session, bool waits);
 
 /*
  * Triggers (struct gt_trigger in core/trace/target.h). From any thread; each takes the session's lock.

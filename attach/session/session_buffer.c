@@ -57,9 +57,11 @@ void gt_session_set_transport(struct gt_session *session)
 	pthread_mutex_unlock(&session->lock);
 }
 
-void gt_session_has_room(struct gt_session *session)
+void gt_session_has_room(struct gt_session *session, bool waits)
 {
 	pthread_mutex_lock(&session->lock);
+	__atomic_store_n(&gt_session_settings(session)->wait_ms, waits ? TRANSPORT_WAIT_MS : 0,
+			 __ATOMIC_SEQ_CST);
 	gt_stop_words_clear_full(session);
 	pthread_mutex_unlock(&session->lock);
 }

@@ -99,7 +99,7 @@ int gt_live_detour_locked(struct gt_live *top)
 	}
 	gt_session_set_transport(top->session);
 	gt_store_consume_source(archive);
-	gt_session_has_room(top->session);
+	gt_session_has_room(top->session, true);
 	gt_store_freeze(archive);
 	gt_store_set_older(own, archive);
 	instances->archive = archive;
@@ -131,7 +131,7 @@ int gt_live_resize(struct gt_live *live, uint64_t bytes)
 		if (error == 0) {
 			gt_session_set_transport(top->session);
 			gt_store_consume_source(own);
-			gt_session_has_room(top->session);
+			gt_session_has_room(top->session, true);
 			gt_store_set_overwrite(own, overwrites(top));
 			gt_store_set_limit(own, bytes);
 			__atomic_store_n(&instances->own, own, __ATOMIC_RELEASE);

@@ -55,6 +55,21 @@ int gt_live_follow_threads(struct gt_live *top, struct gt_store *own)
 	return error;
 }
 
+/* Whether some buffer can keep more. Where none can, no thread of the program is to wait for room in the ring: what it
+ * records would be left out all the same. */
+static bool have_room(const struct gt_live_instances *instances)
+{
+	bool room = !gt_store_is_full(instances->own);
+
+	for (uint32_t i = 0; !room && i < instances->count; i++) {
+		struct gt_live *one = instances->all[i];
+
+		room = !gt_live_is_removed(one) && one->instance->active &&
+		       !gt_store_is_full(one->instance->store);
+	}
+	return room;
+}
+
 struct gt_live *gt_live_pull_locked(struct gt_live *top)
 {
 	struct gt_live_instances *instances = &top->instances;
@@ -82,7 +97,7 @@ struct gt_live *gt_live_pull_locked(struct gt_live *top)
 	if (first != NULL && due == NULL)
 		gt_store_consume_source(first);
 	if (full && due == NULL)
-		gt_session_has_room(top->session);
+		gt_session_has_room(top->session, have_room(instances));
 	return due;
 }
 

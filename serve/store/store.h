@@ -79,6 +79,9 @@ void gt_store_set_older(struct gt_store *store, struct gt_store *older);
 /* Changes `overwrite` of gt_store_create. */
 void gt_store_set_overwrite(struct gt_store *store, bool overwrite);
 
+/* Whether it does not overwrite, and another whole sub-buffer of the source has no room. */
+bool gt_store_is_full(struct gt_store *store);
+
 /* Copies the source's new records. GT_ENOMEM: some of them come with the next pull; GT_EAGAIN: a command is
  * due (gt_store_due), and the rest comes with the pull after gt_store_done. */
 int gt_store_pull(struct gt_store *store);

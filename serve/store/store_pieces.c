@@ -186,6 +186,16 @@ bool gt_store_make_room(struct gt_store *store, struct gt_store_writer *keep, si
 	return true;
 }
 
+bool gt_store_is_full(struct gt_store *store)
+{
+	bool full;
+
+	pthread_mutex_lock(&store->lock);
+	full = !store->overwrite && is_full(store, store->source->sub_buffer_bytes);
+	pthread_mutex_unlock(&store->lock);
+	return full;
+}
+
 void gt_store_set_limit(struct gt_store *store, uint64_t limit)
 {
 	pthread_mutex_lock(&store->lock);

@@ -552,9 +552,10 @@ void gt_session_set_transport(struct gt_session *of)
 	(void)of;
 }
 
-void gt_session_has_room(struct gt_session *of)
+void gt_session_has_room(struct gt_session *of, bool waits)
 {
 	(void)of;
+	(void)waits;
 }
 
 void gt_session_leave(struct gt_session *of, uint32_t who)
