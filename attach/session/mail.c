@@ -62,8 +62,10 @@ void gt_mail_silence(pid_t pid)
 {
 	struct gt_process process;
 	struct gt_agent agent;
+	char text[4096];
 
-	if (gt_process_open(&process, pid, NULL))
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/status", (int)pid) ||
+	    gt_proc_field(text, "Threads") != 1 || gt_process_open(&process, pid, NULL))
 		return;
 	if (find_agent(&process, &agent))
 		gt_agent_set_flag(&process, agent.image, &agent.header,

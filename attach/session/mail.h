@@ -43,8 +43,9 @@ void gt_mail_answer(const struct gt_letter *letter, uint64_t value);
 /* Answers, with 0, all letters of process pid for whose answers its threads wait, those of triggers too: of the arena
  * that the process has. */
 void gt_mail_answer_waiting(struct gt_session *session, pid_t pid);
-/* Tells the agent of process pid, which is in no list, to make no system calls any more: a thread of it is about to
- * enter a sandbox, and does not wait once it is answered. */
+/* Tells the agent of process pid, which is in no list, to make no system calls any more: its only thread is about to
+ * enter a sandbox, and does not wait once it is answered. No effect where it has others, which may be in such calls: then
+ * the one that has asked waits for them. */
 void gt_mail_silence(pid_t pid);
 /* Frees the slots that are marked as answered and that process pid, which has ended or was left, has not freed itself.
  * A letter of it that is answered later (gt_mail_read, gt_session_run_handlers) needs another call. */
