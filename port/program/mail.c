@@ -125,8 +125,8 @@ static uint64_t wait_for_answer(struct graftrace_arena *arena, uint32_t i, uint3
 	uint64_t value;
 	for (uint32_t waited = 0; waited < wait_ms && gt_port_listens(arena); waited += 20) {
 		/* First: the host answers, then marks the slot. */
-		const bool done = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
-				  GRAFTRACE_MAIL_ANSWERED;
+		const bool done =
+			__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == GRAFTRACE_MAIL_ANSWERED;
 		uint32_t seen = __atomic_load_n(&answer->ticket, __ATOMIC_ACQUIRE);
 		if (is_answered(answer, letter, &value))
 			return value;
