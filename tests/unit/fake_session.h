@@ -43,6 +43,9 @@ struct gt_session {
 	uint64_t threshold;
 	bool profiles;
 	bool overwrite;
+	unsigned used; /* percent of the ring */
+	/* How often there was room again: [0] and who finds none does not wait, [1] and waits. */
+	uint32_t told[2];
 	struct gt_trigger trigger; /* glob NULL: none */
 	char glob[64];
 	struct gt_event_format events[4];
@@ -328,8 +331,7 @@ int gt_session_clear(struct gt_session *of)
 
 unsigned gt_session_buffer_use(const struct gt_session *of)
 {
-	(void)of;
-	return 0;
+	return __atomic_load_n(&of->used, __ATOMIC_RELAXED);
 }
 
 /* It has no events, unless a test adds some. */
@@ -554,8 +556,7 @@ void gt_session_set_transport(struct gt_session *of)
 
 void gt_session_has_room(struct gt_session *of, bool waits)
 {
-	(void)of;
-	(void)waits;
+	__atomic_fetch_add(&of->told[waits], 1, __ATOMIC_RELAXED);
 }
 
 void gt_session_leave(struct gt_session *of, uint32_t who)

@@ -70,6 +70,7 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 	(void)target;
 	if (index != 0 || sequence != 0)
 		return GT_ENOENT;
+	pthread_mutex_lock(&session.lock);
 	*copy = (struct graftrace_sub_buffer){
 		.magic = GRAFTRACE_SUB_BUFFER_MAGIC,
 		.bytes = sizeof(*copy) + WORDS * 8,
@@ -80,7 +81,6 @@ static int64_t sub_buffer(struct gt_target *target, uint32_t index, uint64_t seq
 		.tracer = GRAFTRACE_TRACER_FUNCTION_GRAPH,
 		.depth = depth,
 	};
-	pthread_mutex_lock(&session.lock);
 	memcpy(copy + 1, session.words, sizeof(session.words));
 	pthread_mutex_unlock(&session.lock);
 	*bytes = buffer;
@@ -766,9 +766,12 @@ static void a_made_up_depth_takes_no_memory_from_the_profiler(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
+		/* The thread that copies records may be at work since the depth before. */
+		pthread_mutex_lock(&session.lock);
 		session.begin = __builtin_ia32_rdtsc();
 		session.written = 0;
 		depth = depths[i];
+		pthread_mutex_unlock(&session.lock);
 		assert_int_equal(put("options/sleep-time", "0"), 0);
 		assert_int_equal(put("function_profile_enabled", "1"), 0);
 		largest_bytes = 0;
@@ -877,6 +880,31 @@ a_synthetic_event_that_was_seen_too_early_leaves_no_files_when_it_is_removed(voi
 	assert_int_equal(find_made(), GT_ENOENT);
 }
 
+/* The thread that copies records says so from now on. */
+static bool says_that_threads_wait(bool waits)
+{
+	uint32_t before = __atomic_load_n(&session.told[waits], __ATOMIC_RELAXED);
+
+	for (int i = 0; i < 5000; i++) {
+		if (__atomic_load_n(&session.told[waits], __ATOMIC_RELAXED) > before + 1)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static void threads_wait_for_room_in_the_ring_where_a_buffer_has_some(void **state)
+{
+	(void)state;
+	assert_int_equal(put("buffer_size_kb", "2048"), 0);
+	__atomic_store_n(&session.used, 100, __ATOMIC_RELAXED);
+	assert_true(says_that_threads_wait(true));
+	assert_int_equal(put("buffer_size_kb", "1"), 0);
+	assert_true(says_that_threads_wait(false));
+	assert_int_equal(put("options/overwrite", "1"), 0);
+	assert_true(says_that_threads_wait(true));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -909,6 +937,7 @@ int main(void)
 		TEST(events_are_collected_when_there_are_others_and_only_then),
 		TEST(a_synthetic_event_that_was_seen_too_early_leaves_no_files_when_it_is_removed),
 		TEST(whether_an_event_is_on_is_asked_each_time),
+		TEST(threads_wait_for_room_in_the_ring_where_a_buffer_has_some),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,6 +233,7 @@ static void newer_records_find_room_while_a_reader_has_sub_buffers(void **state)
 		assert_int_equal(target->ring->hold(target, 0, first + i), 0);
 	for (int i = 0; i < 20; i++)
 		pull_calls(store, thread, &clock, 1000);
+	assert_false(gt_store_is_full(store));
 	assert_int_equal(writer_of(store).lost[GRAFTRACE_LOST_FULL], 0);
 	assert_int_equal(records(store) + writer_of(store).lost[GRAFTRACE_LOST_OVERRUN], 24 * 2000);
 	gt_store_put(store);
@@ -246,8 +247,10 @@ static void what_finds_no_room_is_counted_calls_and_their_returns(void **state)
 	uint64_t clock = 1000;
 
 	(void)state;
+	assert_false(gt_store_is_full(store));
 	for (int i = 0; i < 6; i++)
 		pull_calls(store, thread, &clock, 1000);
+	assert_true(gt_store_is_full(store));
 	assert_in_range(writer_of(store).lost[GRAFTRACE_LOST_FULL], 1, 6 * 2000);
 	assert_int_equal(records(store) + writer_of(store).lost[GRAFTRACE_LOST_FULL], 6 * 2000);
 	gt_store_put(store);
