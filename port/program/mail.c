@@ -115,23 +115,16 @@ static bool is_answered(const struct graftrace_answer *answer,
 	return __atomic_load_n(&answer->ticket, __ATOMIC_RELAXED) == letter->ticket;
 }
 
-/* Waits for the answer to letter `i`; 0: there was none, or the host is done with it without one, for it does not know
- * this process (which has other numbers in a PID namespace). */
+/* Waits for the answer to letter `i`; 0: there was none. */
 static uint64_t wait_for_answer(struct graftrace_arena *arena, uint32_t i, uint32_t wait_ms)
 {
-	const struct graftrace_mail *mail = &graftrace_arena_mail(arena)[i];
 	struct graftrace_answer *answer = &graftrace_arena_answers(arena)[i];
 	struct graftrace_letter *letter = &gt_agent_state.letters[i];
 	uint64_t value;
 	for (uint32_t waited = 0; waited < wait_ms && gt_port_listens(arena); waited += 20) {
-		/* First: the host answers, then marks the slot. */
-		const bool done =
-			__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == GRAFTRACE_MAIL_ANSWERED;
 		uint32_t seen = __atomic_load_n(&answer->ticket, __ATOMIC_ACQUIRE);
 		if (is_answered(answer, letter, &value))
 			return value;
-		if (done)
-			return 0;
 		futex_wait(&answer->ticket, seen, 20);
 		listen_for_host(arena);
 	}
