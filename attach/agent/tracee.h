@@ -126,6 +126,7 @@ struct gt_tracee {
 	const char
 		*no_syscalls; /* why none is taken all the same: static text; NULL: they may be */
 	pid_t parent;
+	pid_t inside; /* its number in its own PID namespace, as its letters and streams have it */
 	uint32_t arena;	       /* the number of its arena */
 	uint32_t moves_tried;  /* to another one, in vain */
 	uint64_t next_move_ns; /* not before */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process may do: see credentials.h. */
 #include "attach/process/credentials.h"
+#include "attach/process/pid_namespace.h"
 #include "attach/process/process.h"
 #include "attach/process/proc.h"
 
@@ -105,6 +106,7 @@ int gt_credentials_read(pid_t pid, struct gt_credentials *credentials)
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	if (stat(path, &status) == 0)
 		credentials->user_namespace = status.st_ino;
+	credentials->pid_namespace = gt_pid_namespace(pid);
 	credentials->secure = gt_process_auxv(pid, AT_SECURE) != 0;
 	return 0;
 }
@@ -154,11 +156,17 @@ static bool may(const struct gt_credentials *credentials, uint64_t capability)
 	return credentials->capabilities >> capability & 1;
 }
 
+/* A namespace that this host may not see is taken for the one that is known. */
+static bool is_another(uint64_t one, uint64_t other)
+{
+	return one && other && one != other;
+}
+
 bool gt_credentials_are_equal(const struct gt_credentials *a, const struct gt_credentials *b)
 {
-	/* A namespace that this host may not see is taken for the one that is known. */
 	if (a->capabilities != b->capabilities || a->secure != b->secure ||
-	    (a->user_namespace && b->user_namespace && a->user_namespace != b->user_namespace))
+	    is_another(a->user_namespace, b->user_namespace) ||
+	    is_another(a->pid_namespace, b->pid_namespace))
 		return false;
 	return (may(a, CAP_SETUID) || (has_users_of(a, b) && has_users_of(b, a))) &&
 	       (may(a, CAP_SETGID) || (has_groups_of(a, b) && has_groups_of(b, a)));

@@ -83,7 +83,8 @@ static int tell(struct gt_drain *drain, struct gt_live_writer *writer)
 	return drain->sink->writer(drain->sink->data, &writer->writer);
 }
 
-static int add_writer(struct gt_drain *drain, uint32_t stream_index, uint32_t generation)
+static int add_writer(struct gt_drain *drain, uint32_t stream_index, uint32_t generation,
+		      uint32_t pid, uint32_t tid)
 {
 	struct graftrace_stream *stream = gt_arena_stream(drain->arena, stream_index);
 	struct gt_live_writer *writer;
@@ -105,8 +106,8 @@ static int add_writer(struct gt_drain *drain, uint32_t stream_index, uint32_t ge
 	writer = &drain->writers[index];
 	*writer = (struct gt_live_writer){ .stream = stream_index, .live = true };
 	writer->writer.generation = generation;
-	writer->writer.pid = __atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
-	writer->writer.tid = __atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
+	writer->writer.pid = pid;
+	writer->writer.tid = tid;
 	writer->writer.start = __atomic_load_n(&stream->start, __ATOMIC_RELAXED);
 	writer->block = __atomic_load_n(&stream->block, __ATOMIC_RELAXED);
 	drain->live[drain->live_count++] = index;
@@ -236,7 +237,7 @@ int gt_drain_find_writers(struct gt_drain *drain)
 	 * is not complete yet is looked for again. */
 	for (i = 0; i < used; i++) {
 		struct graftrace_stream *stream = gt_arena_stream(arena, i);
-		uint32_t generation;
+		uint32_t generation, pid, tid;
 		int error;
 
 		if (drain->of_stream[i] ||
@@ -251,12 +252,19 @@ int gt_drain_find_writers(struct gt_drain *drain)
 			drain->refused = true;
 			continue;
 		}
-		if (is_foreign(drain, __atomic_load_n(&stream->pid, __ATOMIC_RELAXED))) {
+		pid = __atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
+		tid = __atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
+		if (drain->number != NULL &&
+		    !drain->number(drain->data, arena->number, generation, &pid, &tid)) {
+			generations = drain->generations;
+			continue;
+		}
+		if (is_foreign(drain, pid)) {
 			drain->refused = true;
 			generations = drain->generations; /* it may be the number's next process */
 			continue;
 		}
-		error = add_writer(drain, i, generation);
+		error = add_writer(drain, i, generation, pid, tid);
 		if (error)
 			return error;
 		gt_drain_update(drain, &drain->writers[drain->of_stream[i] - 1]);
@@ -398,6 +406,7 @@ static int deliver(struct gt_drain *drain, struct gt_drain_item *item, uint64_t 
 	}
 	if (!gt_drain_take(drain, item->index, &item->word))
 		return 0;
+	gt_drain_put_numbers(copy, writer);
 	if (copy->clock > drain->last_clock)
 		drain->last_clock = copy->clock;
 	drain->words += sum.records;

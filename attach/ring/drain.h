@@ -83,6 +83,10 @@ struct gt_drain {
 	uint32_t live_count;
 	bool *is_closed; /* [stream_count], during one scan: ended, and no sub-buffer is open */
 	uint32_t generations; /* arena.generations when the streams were last searched */
+	/* The numbers by which the host knows a thread that has written its own into a stream: in another PID namespace it
+	 * has others. False: not to be told yet. NULL: they are the same. */
+	bool (*number)(void *data, uint32_t arena, uint32_t generation, uint32_t *pid,
+		       uint32_t *tid);
 	/* Whether a process has another arena than that number's: it writes none of this one. NULL: there
 	 * is but one. */
 	bool (*is_foreign)(void *data, uint32_t arena, uint32_t pid);
@@ -106,8 +110,8 @@ struct gt_drain {
 	uint64_t last_clock; /* the latest full clock seen */
 };
 
-/* arena and sink must outlive it; sink: NULL in the ring modes. The caller may set `forgets`, `is_foreign` and
- * `data` afterwards. GT_ENOMEM: nothing is left to be freed. */
+/* arena and sink must outlive it; sink: NULL in the ring modes. The caller may set `forgets`, `number`,
+ * `is_foreign` and `data` afterwards. GT_ENOMEM: nothing is left to be freed. */
 int gt_drain_init(struct gt_drain *drain, struct gt_arena *arena, enum graftrace_arena_mode mode,
 		  const struct gt_sink *sink, struct gt_message *message);
 /* Frees its tables; the arena stays the caller's. */

@@ -12,6 +12,14 @@ void gt_drain_update(struct gt_drain *drain, struct gt_live_writer *writer);
 bool gt_drain_header_fits(const struct gt_drain *drain, const struct graftrace_sub_buffer *header,
 			  uint32_t index, const struct gt_live_writer *writer, uint64_t sequence);
 
+/* In a copied header: the numbers by which the host knows the thread, in place of its own. */
+static inline void gt_drain_put_numbers(struct graftrace_sub_buffer *header,
+					const struct gt_live_writer *writer)
+{
+	header->pid = writer->writer.pid;
+	header->tid = writer->writer.tid;
+}
+
 /* Makes a FULL sub-buffer the host's (READING). *word: its state as it was read, and as it is then.
  * False: it has changed meanwhile. */
 bool gt_drain_take(struct gt_drain *drain, uint32_t index, uint64_t *word);

@@ -234,6 +234,7 @@ int64_t gt_drain_copy(struct gt_drain *drain, uint32_t index, uint64_t sequence,
 		if (!gt_drain_header_fits(drain, copy, (uint32_t)at, writer,
 					  sequence & GRAFTRACE_SEQUENCE_MASK))
 			return GT_EFORMAT;
+		gt_drain_put_numbers(copy, writer);
 		return *active || !copy->used ? gt_arena_words(drain->arena, (uint32_t)at)
 					      : copy->used;
 	}

@@ -259,12 +259,11 @@ static int follow_exec(struct exec *exec)
 /* The thread is stopped: it still waits for the answer, and is who has asked. */
 static bool still_waits(const struct exec *exec)
 {
-	struct graftrace_letter now;
+	struct gt_letter now = { .arena = exec->letter->arena, .slot = exec->letter->slot };
 
 	return gt_follow_is_thread_of(exec->pid, exec->tid) &&
-	       gt_mail_read_letter(exec->session, exec->letter->arena, exec->letter->slot,
-				   exec->pid, &now) &&
-	       now.ticket == exec->letter->text.ticket && now.tid == (uint32_t)exec->tid;
+	       gt_mail_read_letter(exec->session, &now, exec->pid) &&
+	       now.text.ticket == exec->letter->text.ticket && now.text.tid == (uint32_t)exec->tid;
 }
 
 static int exec_work(void *data)

@@ -40,9 +40,10 @@ static int read_letter(const struct gt_process *process, const struct gt_agent *
 	return gt_process_read(process, address_of(agent, slot), text, sizeof(*text));
 }
 
-static bool is_of(const struct graftrace_letter *text, pid_t pid)
+/* inside: what the sender calls itself. */
+static bool is_of(const struct graftrace_letter *text, pid_t inside)
 {
-	return text->ticket && text->pid == (uint32_t)pid &&
+	return text->ticket && text->pid == (uint32_t)inside &&
 	       (text->state == GRAFTRACE_MAIL_POSTED || text->state == GRAFTRACE_MAIL_ABANDONED);
 }
 
@@ -77,6 +78,7 @@ void gt_mail_silence(pid_t pid)
 static bool read_of_stranger(struct gt_session *session, const struct gt_session_arena *arena,
 			     uint32_t slot, pid_t pid, struct graftrace_letter *text)
 {
+	const pid_t inside = gt_number_inside(session, pid);
 	uint64_t images[IMAGES];
 	struct gt_process process;
 	struct gt_agent own = { .image = 0 };
@@ -88,7 +90,7 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_session
 		return false;
 	if (session->tracees.coming != NULL && session->tracees.coming->has_agent)
 		found = read_letter(&process, &session->tracees.coming->agent, slot, text) == 0 &&
-			is_of(text, pid);
+			is_of(text, inside);
 	for (size_t i = 0; !found && i < session->tracees.count && count < IMAGES; i++) {
 		const struct gt_tracee *tracee = session->tracees.list[i];
 
@@ -97,25 +99,32 @@ static bool read_of_stranger(struct gt_session *session, const struct gt_session
 		if (!tracee->has_agent || k < count)
 			continue;
 		images[count++] = tracee->agent.image;
-		found = read_letter(&process, &tracee->agent, slot, text) == 0 && is_of(text, pid);
+		found = read_letter(&process, &tracee->agent, slot, text) == 0 &&
+			is_of(text, inside);
 	}
 	if (!found)
 		found = find_agent(&process, &own) &&
-			read_letter(&process, &own, slot, text) == 0 && is_of(text, pid);
+			read_letter(&process, &own, slot, text) == 0 && is_of(text, inside);
 	gt_process_close(&process);
 	return found;
 }
 
-bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
-			 uint32_t slot, pid_t pid, struct graftrace_letter *text)
+bool gt_mail_read_letter(struct gt_session *session, struct gt_letter *letter, pid_t pid)
 {
+	const struct gt_session_arena *arena = letter->arena;
 	struct gt_tracee *tracee = gt_follow_find(session, pid);
+	struct graftrace_letter *text = &letter->text;
 
-	if (tracee != NULL && tracee->has_agent)
-		return tracee->arena == arena->shared.number &&
-		       read_letter(&tracee->process, &tracee->agent, slot, text) == 0 &&
-		       is_of(text, pid);
-	return read_of_stranger(session, arena, slot, pid, text);
+	if (tracee != NULL && tracee->has_agent
+		    ? tracee->arena != arena->shared.number ||
+			      read_letter(&tracee->process, &tracee->agent, letter->slot, text) ||
+			      !is_of(text, tracee->inside)
+		    : !read_of_stranger(session, arena, letter->slot, pid, text))
+		return false;
+	letter->inside = text->pid;
+	text->pid = (uint32_t)pid;
+	text->tid = (uint32_t)gt_number_thread(session, pid, (pid_t)text->tid);
+	return true;
 }
 
 static void settle(const struct gt_letter *letter)
@@ -135,7 +144,7 @@ void gt_mail_answer(const struct gt_letter *letter, uint64_t value)
 	if (letter->text.ticket) {
 		/* Without a ticket while it changes: see the agent's side. */
 		__atomic_store_n(&answer->ticket, 0, __ATOMIC_SEQ_CST);
-		__atomic_store_n(&answer->pid, letter->text.pid, __ATOMIC_RELAXED);
+		__atomic_store_n(&answer->pid, letter->inside, __ATOMIC_RELAXED);
 		__atomic_store_n(&answer->value, value, __ATOMIC_RELAXED);
 		__atomic_store_n(&answer->ticket, letter->text.ticket, __ATOMIC_RELEASE);
 		gt_arena_wake(&answer->ticket);
@@ -145,11 +154,13 @@ void gt_mail_answer(const struct gt_letter *letter, uint64_t value)
 
 void gt_mail_free_answered(struct gt_session *session, pid_t pid)
 {
+	const pid_t inside = gt_number_inside(session, pid);
+
 	for (uint32_t k = 0; k < session->arena_count; k++)
 		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++) {
 			struct graftrace_mail *mail = gt_arena_mail(&session->arenas[k].shared, i);
 
-			if (mail->pid == (uint32_t)pid &&
+			if (mail->pid == (uint32_t)inside &&
 			    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
 				    GRAFTRACE_MAIL_ANSWERED)
 				__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE,
@@ -205,12 +216,17 @@ static void free_of_ended(struct gt_session *session, struct gt_session_arena *a
 		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 		uint32_t answered = GRAFTRACE_MAIL_ANSWERED;
 		uint32_t pid, tid;
+		pid_t process;
 
 		if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != answered)
 			continue;
 		pid = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 		tid = __atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
-		if (has_ended((pid_t)pid, (pid_t)tid) && drop_letter(session, arena, i, pid, tid))
+		process = gt_number_known(session, arena, (pid_t)pid);
+		if (process == 0)
+			process = (pid_t)pid;
+		if (has_ended(process, gt_number_thread(session, process, (pid_t)tid)) &&
+		    drop_letter(session, arena, i, pid, tid))
 			__atomic_compare_exchange_n(&mail->state, &answered, GRAFTRACE_MAIL_FREE,
 						    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
@@ -226,7 +242,7 @@ void gt_mail_answer_waiting(struct gt_session *session, pid_t pid)
 	if (letter.arena == NULL)
 		return;
 	for (letter.slot = 0; letter.slot < letter.arena->shared.mail_count; letter.slot++)
-		if (gt_mail_read_letter(session, letter.arena, letter.slot, pid, &letter.text) &&
+		if (gt_mail_read_letter(session, &letter, pid) &&
 		    letter.text.state == GRAFTRACE_MAIL_POSTED) {
 			/* Before another letter can be in that slot. */
 			gt_session_answered_pending(session, letter.arena, letter.slot);
@@ -396,8 +412,10 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 			error = gt_follow_exec(session, letter, &answered);
 		break;
 	case GRAFTRACE_MAIL_FORK:
-		error = gt_follow_fork(session, (pid_t)text->pid, (pid_t)text->argument[0], letter,
-				       &answered);
+		error = gt_follow_fork(
+			session, (pid_t)text->pid,
+			gt_number_known(session, letter->arena, (pid_t)text->argument[0]), letter,
+			&answered);
 		break;
 	case GRAFTRACE_MAIL_HANDLER:
 		gt_session_on_handler(session, text);
@@ -416,25 +434,65 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 	return error;
 }
 
+static bool is_unread(struct gt_session *session, struct gt_session_arena *arena, uint32_t slot)
+{
+	const uint32_t state =
+		__atomic_load_n(&gt_arena_mail(&arena->shared, slot)->state, __ATOMIC_ACQUIRE);
+
+	return (state == GRAFTRACE_MAIL_POSTED || state == GRAFTRACE_MAIL_ABANDONED) &&
+	       !gt_session_is_pending(session, arena, slot);
+}
+
+/* unknown: of each letter whose sender is not known, and of whom nobody was found, its number; 0 of others. If it cannot
+ * be looked for them now, of none. */
+static void look_for_senders(struct gt_session *session, struct gt_session_arena *arena,
+			     uint32_t unknown[GRAFTRACE_ARENA_MAIL])
+{
+	bool any = false;
+
+	memset(unknown, 0, GRAFTRACE_ARENA_MAIL * sizeof(*unknown));
+	for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
+		const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
+		const uint32_t pid = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
+
+		if (is_unread(session, arena, i) &&
+		    gt_number_known(session, arena, (pid_t)pid) == 0) {
+			unknown[i] = pid;
+			any = true;
+		}
+	}
+	if (any && !gt_number_look(session))
+		memset(unknown, 0, GRAFTRACE_ARENA_MAIL * sizeof(*unknown));
+}
+
 static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 {
+	uint32_t unknown[GRAFTRACE_ARENA_MAIL];
 	int done = 0, error = 0;
 	uint32_t free_count = 0;
+
+	look_for_senders(session, arena, unknown);
 
 	for (uint32_t i = 0; !error && i < arena->shared.mail_count; i++) {
 		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i), copy;
 		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
 		struct gt_letter letter = { .arena = arena, .slot = i };
+		pid_t pid;
 		bool own;
 
 		free_count += state == GRAFTRACE_MAIL_FREE;
-		if ((state != GRAFTRACE_MAIL_POSTED && state != GRAFTRACE_MAIL_ABANDONED) ||
-		    gt_session_is_pending(session, arena, i))
+		if (!is_unread(session, arena, i))
 			continue;
 		memcpy(&copy, mail, sizeof(copy));
 		done++;
-		own = gt_mail_read_letter(session, arena, i, (pid_t)copy.pid, &letter.text) &&
-		      letter.text.kind == copy.kind;
+		pid = gt_number_known(session, arena, (pid_t)copy.pid);
+		if (pid == 0 && unknown[i] != copy.pid)
+			continue;
+		if (pid == 0) /* children were looked through since */
+			pid = (pid_t)copy.pid;
+		own = gt_mail_read_letter(session, &letter, pid) && letter.text.kind == copy.kind;
+		copy.tid = (uint32_t)gt_number_thread(session, pid, (pid_t)copy.tid);
+		copy.pid = (uint32_t)pid;
 		if (copy.kind == GRAFTRACE_MAIL_TRIGGER) {
 			if (!own)
 				letter.text.ticket = 0; /* nobody to answer to */
@@ -446,7 +504,7 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 			settle(&letter);
 		}
 	}
-	/* Not before: a process in another PID namespace seems to have ended, and waits. */
+	/* Not before: somebody whom this host does not find in another PID namespace seems to have ended, and waits. */
 	if (free_count < arena->shared.mail_count / 2)
 		free_of_ended(session, arena);
 	return error ? error : done;
@@ -480,13 +538,20 @@ static bool is_awaited(struct gt_session *session, const struct gt_session_arena
 	const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, slot);
 	const uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
 	const uint32_t kind = __atomic_load_n(&mail->kind, __ATOMIC_RELAXED);
-	const pid_t pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
+	const pid_t inside = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 	const pid_t tid = (pid_t)__atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
+	pid_t pid;
 
-	return state == GRAFTRACE_MAIL_POSTED && pid > 0 && pid != process->pid &&
-	       gt_follow_find(session, pid) == NULL && is_obeyed_amid(kind, process, pid) &&
+	if (state != GRAFTRACE_MAIL_POSTED)
+		return false;
+	pid = gt_number_known(session, arena, inside);
+	if (pid == 0 && gt_number_look(session))
+		pid = gt_number_known(session, arena, inside);
+
+	return pid > 0 && pid != process->pid && gt_follow_find(session, pid) == NULL &&
+	       is_obeyed_amid(kind, process, pid) &&
 	       (gt_sharers_has(process, pid) || gt_proc_parent(pid) == process->pid) &&
-	       is_untraced(pid, tid);
+	       is_untraced(pid, gt_number_thread(session, pid, tid));
 }
 
 /* Once all are being left, nobody waits. */
@@ -523,11 +588,12 @@ void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 			if (!is_waited_for(session) || !is_awaited(session, arena, i, process))
 				continue;
 			/* Others may write there: by now it could be a tracee's number. */
-			pid = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
-			if (gt_follow_find(session, pid) != NULL)
+			pid = gt_number_known(session, arena,
+					      (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED));
+			if (pid == 0 || gt_follow_find(session, pid) != NULL)
 				continue;
 			/* An error of the sink comes again with what is drained next. */
-			if (gt_mail_read_letter(session, arena, i, pid, &letter.text) &&
+			if (gt_mail_read_letter(session, &letter, pid) &&
 			    is_obeyed_amid(letter.text.kind, process, pid))
 				obey(session, &letter);
 			else

@@ -22,7 +22,9 @@ struct gt_session_arena;
 struct gt_letter {
 	struct gt_session_arena *arena;
 	uint32_t slot;
-	struct graftrace_letter text; /* ticket 0: nobody is to be answered */
+	struct graftrace_letter
+		text; /* ticket 0: nobody is to be answered. Its pid and tid: as this host knows them */
+	uint32_t inside; /* what the sender calls itself (numbers.h) */
 };
 
 /* Reads all letters, acts on them and answers them. Of a trigger's letter it notes the hit (gt_session_on_trigger):
@@ -32,10 +34,9 @@ struct gt_letter {
  * letters there were, also those that stay; GT_ENOMEM; an error of the sink. After an error those that follow stay,
  * too. */
 int gt_mail_read(struct gt_session *session);
-/* Reads the letter of slot `slot` from the memory of process pid itself. False: it has written none
- * there, or does not have this arena; *text is undefined then. */
-bool gt_mail_read_letter(struct gt_session *session, const struct gt_session_arena *arena,
-			 uint32_t slot, pid_t pid, struct graftrace_letter *text);
+/* Reads the letter of the arena and slot that stand in *letter from the memory of process pid itself. False: it has
+ * written none there, or does not have this arena; the rest of *letter is undefined then. */
+bool gt_mail_read_letter(struct gt_session *session, struct gt_letter *letter, pid_t pid);
 /* Answers a letter, if a thread waits for it, and gives its slot back: a sender that has said that it does not wait, or
  * waits no more, has it free at once; any other one finds it marked as answered, and frees it itself. What `value` says
  * depends on the letter's kind. */

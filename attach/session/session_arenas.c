@@ -37,6 +37,19 @@ static bool is_foreign(void *data, uint32_t arena, uint32_t pid)
 	return tracee != NULL && tracee->has_agent && tracee->arena != arena;
 }
 
+static bool number(void *data, uint32_t arena, uint32_t generation, uint32_t *pid, uint32_t *tid)
+{
+	struct gt_session *session = data;
+	const pid_t process =
+		gt_number_of_stream(session, &session->arenas[arena], generation, (pid_t)*pid);
+
+	if (process == 0 && *pid != 0)
+		return false;
+	*tid = (uint32_t)gt_number_thread(session, process, (pid_t)*tid);
+	*pid = (uint32_t)process;
+	return true;
+}
+
 /* All but the shared memory. */
 static int begin_arena(struct gt_session *session, struct gt_session_arena *arena,
 		       enum graftrace_arena_mode mode, bool forgets, struct gt_message *message)
@@ -47,6 +60,7 @@ static int begin_arena(struct gt_session *session, struct gt_session_arena *aren
 	if (error)
 		return error;
 	arena->drain.forgets = forgets;
+	arena->drain.number = number;
 	arena->drain.is_foreign = is_foreign;
 	arena->drain.data = session;
 	gt_profile_init(&arena->profile, &arena->shared, &arena->drain, &session->catalog);
@@ -96,7 +110,7 @@ static int add_arena(struct gt_session *session, struct gt_credentials *credenti
 		return gt_fail(
 			message, GT_ENOSPC,
 			"it is user %u's and may do other things than the processes before "
-			"it (its users, groups, capabilities, user namespace), and there "
+			"it (its users, groups, capabilities, namespaces), and there "
 			"are %d such sets in this recording already: attach to it by itself (-P)",
 			(unsigned)credentials->uids[1], GT_ARENAS);
 	if (!session->is_polling)
@@ -177,6 +191,7 @@ void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 		      struct gt_session_arena *arena, const struct gt_session_arena *from)
 {
 	tracee->arena = arena->shared.number;
+	gt_number_tracee(tracee);
 	tracee->process.helper = &session->helper;
 	arena->processes++;
 	if (from != NULL && from != arena)

@@ -24,6 +24,7 @@
 #include "attach/agent/values.h"
 #include "attach/session/follow.h"
 #include "attach/session/mail.h"
+#include "attach/session/numbers.h"
 #include "attach/session/stop_words.h"
 
 /* An arena, and how the host reads it. Processes with the same credentials share one. */
@@ -197,6 +198,7 @@ struct gt_session {
 	struct gt_session_listed listed;
 	struct gt_session_times times;
 	struct gt_session_due due;
+	struct gt_session_strangers strangers;
 	struct gt_session_watcher watcher;
 };
 

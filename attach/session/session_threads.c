@@ -27,7 +27,7 @@ static uint32_t *slots_of(const struct gt_session_arena *arena, enum gt_session_
 
 bool gt_session_leaves_out(const struct gt_session_arena *arena, uint32_t tid)
 {
-	return graftrace_selected_leaves_out(arena->shared.memory, tid);
+	return graftrace_selected_leaves_out(arena->shared.memory, gt_number_listed(arena, tid));
 }
 
 void gt_session_take_threads(struct gt_session *session, pid_t tid,
@@ -37,9 +37,9 @@ void gt_session_take_threads(struct gt_session *session, pid_t tid,
 		return;
 	for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
 		if (graftrace_selected_has(slots_of(from, (enum gt_session_list)which),
-					   (uint32_t)tid))
+					   gt_number_listed(from, (uint32_t)tid)))
 			graftrace_selected_add(slots_of(arena, (enum gt_session_list)which),
-					       (uint32_t)tid);
+					       gt_number_listed(arena, (uint32_t)tid));
 }
 
 /* Whoever reads leaves threads out by the lists where others than the top want them all: instances,
@@ -73,8 +73,12 @@ static void set_threads(uint32_t *slots, const uint32_t *tids, uint32_t count)
 void gt_session_list_threads(struct gt_session *session, const struct gt_session_arena *arena,
 			     enum gt_session_list which)
 {
-	set_threads(slots_of(arena, which), session->listed.tids[which],
-		    session->listed.counts[which]);
+	const uint32_t count = session->listed.counts[which];
+	uint32_t tids[GT_SESSION_THREADS];
+
+	for (uint32_t i = 0; i < count; i++)
+		tids[i] = gt_number_listed(arena, session->listed.tids[which][i]);
+	set_threads(slots_of(arena, which), tids, count);
 }
 
 int gt_session_set_threads(struct gt_session *session, enum gt_session_list which,

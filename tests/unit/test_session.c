@@ -665,18 +665,17 @@ static bool answers;		  /* the next handler does */
 static void answer_pending(struct gt_session *session)
 {
 	const uint64_t start = now_ms();
-	struct graftrace_letter text;
+	struct gt_letter now;
 
 	answered = session->hits.pending[session->hits.pending_count - 1].letter;
-	text = answered.text;
+	now = answered;
 	gt_mail_answer_waiting(session, (pid_t)answered.text.pid);
-	while (text.ticket == answered.text.ticket || !is_unread(&answered)) {
+	while (now.text.ticket == answered.text.ticket || !is_unread(&answered)) {
 		assert_true(now_ms() - start < 20000);
 		usleep(100);
 		beat(session);
-		if (!gt_mail_read_letter(session, answered.arena, answered.slot,
-					 (pid_t)answered.text.pid, &text))
-			text = answered.text;
+		if (!gt_mail_read_letter(session, &now, (pid_t)answered.text.pid))
+			now = answered;
 	}
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers of processes and threads as they call themselves, and as this host knows them: others if they are in another
+ * PID namespace (a container). What stands in an arena are the former. All functions with the session's lock held.
+ */
+#ifndef GT_ATTACH_SESSION_NUMBERS_H
+#define GT_ATTACH_SESSION_NUMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "attach/ring/arena.h"
+
+struct gt_session;
+struct gt_session_arena;
+struct gt_tracee;
+
+/* A process in another namespace whose parent is traced, and that is in no list yet. */
+struct gt_stranger {
+	pid_t pid, inside;
+};
+
+#define GT_STRANGERS 1024
+
+struct gt_session_strangers {
+	struct gt_stranger found[GT_STRANGERS];
+	uint32_t count;
+	uint64_t next_ns; /* they are not looked for before */
+	uint32_t generations
+		[GT_ARENAS]; /* of streams in each arena, when they were looked for last */
+};
+
+/* Notes what the tracee calls itself: once its process is known. */
+void gt_number_tracee(struct gt_tracee *tracee);
+
+/*
+ * The process that calls itself `inside` and has that arena. 0: it is not known, and children of traced processes have to
+ * be looked through (gt_number_look) before it can be taken for one that has ended, or that somebody has made up. Once
+ * the session has left all processes, and for numbers that no process has: `inside`.
+ */
+pid_t gt_number_known(struct gt_session *session, const struct gt_session_arena *arena,
+		      pid_t inside);
+
+/* Looks for children of traced processes that are in other namespaces. False: not now, it was done a moment ago. */
+bool gt_number_look(struct gt_session *session);
+
+/* Of a stream, by its generation: the process; `inside` itself if it has ended; 0: ask again in the next round. */
+pid_t gt_number_of_stream(struct gt_session *session, const struct gt_session_arena *arena,
+			  uint32_t generation, pid_t inside);
+
+/* The thread of process pid that calls itself `inside`; `inside` itself if there is none. */
+pid_t gt_number_thread(struct gt_session *session, pid_t pid, pid_t inside);
+
+/* What process pid calls itself; pid itself if it is not known and has ended. */
+pid_t gt_number_inside(struct gt_session *session, pid_t pid);
+
+/* The number by which a list of threads in that arena has thread `tid`: its own; `tid` if it has ended. */
+uint32_t gt_number_listed(const struct gt_session_arena *arena, uint32_t tid);
+
+#endif
