@@ -38,28 +38,31 @@ void gt_number_tracee(struct gt_tracee *tracee)
 	tracee->inside = inside != 0 ? inside : pid;
 }
 
-/* Adds the children of a process that are in another namespace than this host's, and their children. */
-static void add_children(struct gt_session_strangers *strangers, pid_t pid)
+/* Adds the children of one thread that are in no list. */
+static void add_children(struct gt_session *session, pid_t pid, pid_t tid)
+{
+	struct gt_session_strangers *strangers = &session->strangers;
+	char text[4096], *at = text, *end;
+	pid_t child, inside;
+
+	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/children", (int)pid, (int)tid))
+		return;
+	while (strangers->count < GT_STRANGERS && (child = (pid_t)strtol(at, &end, 10)) > 0) {
+		inside = gt_follow_find(session, child) == NULL ? gt_pid_inside(child, child) : 0;
+		if (inside != 0)
+			strangers->found[strangers->count++] =
+				(struct gt_stranger){ child, inside };
+		at = end;
+	}
+}
+
+static void add_children_of(struct gt_session *session, pid_t pid)
 {
 	DIR *threads = gt_proc_numbers(pid);
-	char text[4096], *at, *end;
 	pid_t tid;
 
-	while (threads != NULL && (tid = gt_proc_next(threads))) {
-		if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/children", (int)pid,
-				  (int)tid))
-			continue;
-		for (at = text;; at = end) {
-			const pid_t child = (pid_t)strtol(at, &end, 10);
-			const pid_t inside = end != at ? gt_pid_inside(child, child) : 0;
-
-			if (end == at || strangers->count == GT_STRANGERS)
-				break;
-			if (inside != 0 && inside != child)
-				strangers->found[strangers->count++] =
-					(struct gt_stranger){ child, inside };
-		}
-	}
+	while (threads != NULL && (tid = gt_proc_next(threads)))
+		add_children(session, pid, tid);
 	if (threads != NULL)
 		closedir(threads);
 }
@@ -77,9 +80,9 @@ bool gt_number_look(struct gt_session *session)
 			&session->arenas[k].shared.memory->generations, __ATOMIC_ACQUIRE);
 	strangers->count = 0;
 	for (size_t i = 0; i < session->tracees.count; i++)
-		add_children(strangers, session->tracees.list[i]->process.pid);
+		add_children_of(session, session->tracees.list[i]->process.pid);
 	for (uint32_t i = 0; i < strangers->count; i++)
-		add_children(strangers, strangers->found[i].pid);
+		add_children_of(session, strangers->found[i].pid);
 	took = gt_monotonic_ns() - now;
 	strangers->next_ns =
 		now + took + (took * PAUSES > LEAST_PAUSE_NS ? took * PAUSES : LEAST_PAUSE_NS);

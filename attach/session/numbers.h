@@ -15,7 +15,7 @@ struct gt_session;
 struct gt_session_arena;
 struct gt_tracee;
 
-/* A process in another namespace whose parent is traced, and that is in no list yet. */
+/* A process that descends from a traced one, and is in no list yet. */
 struct gt_stranger {
 	pid_t pid, inside;
 };
@@ -41,7 +41,7 @@ void gt_number_tracee(struct gt_tracee *tracee);
 pid_t gt_number_known(struct gt_session *session, const struct gt_session_arena *arena,
 		      pid_t inside);
 
-/* Looks for children of traced processes that are in other namespaces. False: not now, it was done a moment ago. */
+/* Looks for descendants of traced processes that are in no list. False: not now, it was done a moment ago. */
 bool gt_number_look(struct gt_session *session);
 
 /* Of a stream, by its generation: the process; `inside` itself if it has ended; 0: ask again in the next round. */
