@@ -255,7 +255,7 @@ int gt_drain_find_writers(struct gt_drain *drain)
 		pid = __atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
 		tid = __atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
 		if (drain->number != NULL &&
-		    !drain->number(drain->data, arena->number, generation, &pid, &tid)) {
+		    !drain->number(drain->data, arena->number, stream, &pid, &tid)) {
 			generations = drain->generations;
 			continue;
 		}

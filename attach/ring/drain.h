@@ -85,8 +85,8 @@ struct gt_drain {
 	uint32_t generations; /* arena.generations when the streams were last searched */
 	/* The numbers by which the host knows a thread that has written its own into a stream: in another PID namespace it
 	 * has others. False: not to be told yet. NULL: they are the same. */
-	bool (*number)(void *data, uint32_t arena, uint32_t generation, uint32_t *pid,
-		       uint32_t *tid);
+	bool (*number)(void *data, uint32_t arena, const struct graftrace_stream *stream,
+		       uint32_t *pid, uint32_t *tid);
 	/* Whether a process has another arena than that number's: it writes none of this one. NULL: there
 	 * is but one. */
 	bool (*is_foreign)(void *data, uint32_t arena, uint32_t pid);

@@ -222,9 +222,7 @@ static void free_of_ended(struct gt_session *session, struct gt_session_arena *a
 			continue;
 		pid = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 		tid = __atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
-		process = gt_number_known(session, arena, (pid_t)pid);
-		if (process == 0)
-			process = (pid_t)pid;
+		process = gt_number_likely(session, arena, (pid_t)pid);
 		if (has_ended(process, gt_number_thread(session, process, (pid_t)tid)) &&
 		    drop_letter(session, arena, i, pid, tid))
 			__atomic_compare_exchange_n(&mail->state, &answered, GRAFTRACE_MAIL_FREE,
@@ -414,7 +412,7 @@ static int obey(struct gt_session *session, const struct gt_letter *letter)
 	case GRAFTRACE_MAIL_FORK:
 		error = gt_follow_fork(
 			session, (pid_t)text->pid,
-			gt_number_known(session, letter->arena, (pid_t)text->argument[0]), letter,
+			gt_number_likely(session, letter->arena, (pid_t)text->argument[0]), letter,
 			&answered);
 		break;
 	case GRAFTRACE_MAIL_HANDLER:
@@ -443,8 +441,22 @@ static bool is_unread(struct gt_session *session, struct gt_session_arena *arena
 	       !gt_session_is_pending(session, arena, slot);
 }
 
-/* unknown: of each letter whose sender is not known, and of whom nobody was found, its number; 0 of others. If it cannot
- * be looked for them now, of none. */
+/* Reads the letter of its slot from the memory of who has sent it. False: of nobody who is known. */
+static bool find_letter(struct gt_session *session, struct gt_letter *letter, uint32_t inside,
+			uint32_t kind)
+{
+	bool found = false;
+	pid_t pid;
+
+	for (uint32_t at = 0;
+	     !found && (pid = gt_number_candidate(session, letter->arena, (pid_t)inside, at)) != 0;
+	     at++)
+		found = gt_mail_read_letter(session, letter, pid) && letter->text.kind == kind;
+	return found;
+}
+
+/* unknown: of each letter whose sender is not known, the number that it says; 0 of others. If descendants cannot be
+ * looked through now, of none. */
 static void look_for_senders(struct gt_session *session, struct gt_session_arena *arena,
 			     uint32_t unknown[GRAFTRACE_ARENA_MAIL])
 {
@@ -454,9 +466,11 @@ static void look_for_senders(struct gt_session *session, struct gt_session_arena
 	for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
 		const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 		const uint32_t pid = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
+		struct gt_letter letter = { .arena = arena, .slot = i };
 
 		if (is_unread(session, arena, i) &&
-		    gt_number_known(session, arena, (pid_t)pid) == 0) {
+		    !find_letter(session, &letter, pid,
+				 __atomic_load_n(&mail->kind, __ATOMIC_RELAXED))) {
 			unknown[i] = pid;
 			any = true;
 		}
@@ -477,7 +491,6 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i), copy;
 		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
 		struct gt_letter letter = { .arena = arena, .slot = i };
-		pid_t pid;
 		bool own;
 
 		free_count += state == GRAFTRACE_MAIL_FREE;
@@ -485,14 +498,14 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 			continue;
 		memcpy(&copy, mail, sizeof(copy));
 		done++;
-		pid = gt_number_known(session, arena, (pid_t)copy.pid);
-		if (pid == 0 && unknown[i] != copy.pid)
-			continue;
-		if (pid == 0) /* children were looked through since */
-			pid = (pid_t)copy.pid;
-		own = gt_mail_read_letter(session, &letter, pid) && letter.text.kind == copy.kind;
-		copy.tid = (uint32_t)gt_number_thread(session, pid, (pid_t)copy.tid);
-		copy.pid = (uint32_t)pid;
+		own = find_letter(session, &letter, copy.pid, copy.kind);
+		if (!own && unknown[i] != copy.pid && session->tracees.count != 0)
+			continue; /* in the next round */
+		copy.pid = own ? letter.text.pid
+			       : (uint32_t)gt_number_likely(session, arena, (pid_t)copy.pid);
+		copy.tid =
+			own ? letter.text.tid
+			    : (uint32_t)gt_number_thread(session, (pid_t)copy.pid, (pid_t)copy.tid);
 		if (copy.kind == GRAFTRACE_MAIL_TRIGGER) {
 			if (!own)
 				letter.text.ticket = 0; /* nobody to answer to */
@@ -531,27 +544,25 @@ static bool is_obeyed_amid(uint32_t kind, const struct gt_process *process, pid_
 	       (!graftrace_mail_needs_answer(kind) || gt_sharers_has(process, pid));
 }
 
-/* Whether a thread of that process may wait for the answer to this letter. */
-static bool is_awaited(struct gt_session *session, const struct gt_session_arena *arena,
-		       uint32_t slot, const struct gt_process *process)
+/* The letter of that slot, if a thread of `process` may wait for the answer to it. */
+static bool find_awaited(struct gt_session *session, struct gt_letter *letter,
+			 const struct gt_process *process)
 {
-	const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, slot);
-	const uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
+	const struct graftrace_mail *mail = gt_arena_mail(&letter->arena->shared, letter->slot);
 	const uint32_t kind = __atomic_load_n(&mail->kind, __ATOMIC_RELAXED);
-	const pid_t inside = (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
-	const pid_t tid = (pid_t)__atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
+	const uint32_t inside = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 	pid_t pid;
 
-	if (state != GRAFTRACE_MAIL_POSTED)
+	if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != GRAFTRACE_MAIL_POSTED ||
+	    inside == 0 ||
+	    (!find_letter(session, letter, inside, kind) &&
+	     !(gt_number_look(session) && find_letter(session, letter, inside, kind))))
 		return false;
-	pid = gt_number_known(session, arena, inside);
-	if (pid == 0 && gt_number_look(session))
-		pid = gt_number_known(session, arena, inside);
-
-	return pid > 0 && pid != process->pid && gt_follow_find(session, pid) == NULL &&
+	pid = (pid_t)letter->text.pid;
+	return pid != process->pid && gt_follow_find(session, pid) == NULL &&
 	       is_obeyed_amid(kind, process, pid) &&
 	       (gt_sharers_has(process, pid) || gt_proc_parent(pid) == process->pid) &&
-	       is_untraced(pid, gt_number_thread(session, pid, tid));
+	       is_untraced(pid, (pid_t)letter->text.tid);
 }
 
 /* Once all are being left, nobody waits. */
@@ -563,43 +574,31 @@ static bool is_waited_for(struct gt_session *session)
 bool gt_mail_is_awaited(void *data, const struct gt_process *process)
 {
 	struct gt_session *session = data;
+	struct gt_letter letter;
 
 	if (!is_waited_for(session))
 		return false;
 	for (uint32_t k = 0; k < session->arena_count; k++)
-		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++)
-			if (is_awaited(session, &session->arenas[k], i, process))
+		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++) {
+			letter = (struct gt_letter){ .arena = &session->arenas[k], .slot = i };
+			if (find_awaited(session, &letter, process))
 				return true;
+		}
 	return false;
 }
 
 void gt_mail_obey_awaited(void *data, const struct gt_process *process)
 {
 	struct gt_session *session = data;
+	struct gt_letter letter;
 
-	for (uint32_t k = 0; k < session->arena_count; k++) {
-		struct gt_session_arena *arena = &session->arenas[k];
-
-		for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
-			const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
-			struct gt_letter letter = { .arena = arena, .slot = i };
-			pid_t pid;
-
-			if (!is_waited_for(session) || !is_awaited(session, arena, i, process))
-				continue;
-			/* Others may write there: by now it could be a tracee's number. */
-			pid = gt_number_known(session, arena,
-					      (pid_t)__atomic_load_n(&mail->pid, __ATOMIC_RELAXED));
-			if (pid == 0 || gt_follow_find(session, pid) != NULL)
-				continue;
+	for (uint32_t k = 0; k < session->arena_count; k++)
+		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++) {
+			letter = (struct gt_letter){ .arena = &session->arenas[k], .slot = i };
 			/* An error of the sink comes again with what is drained next. */
-			if (gt_mail_read_letter(session, &letter, pid) &&
-			    is_obeyed_amid(letter.text.kind, process, pid))
+			if (is_waited_for(session) && find_awaited(session, &letter, process))
 				obey(session, &letter);
-			else
-				settle(&letter);
 		}
-	}
 }
 
 int gt_mail_read(struct gt_session *session)

@@ -89,59 +89,95 @@ bool gt_number_look(struct gt_session *session)
 	return true;
 }
 
-/* 0: none of those that were found. */
-static pid_t find_stranger(struct gt_session *session, const struct gt_session_arena *arena,
-			   pid_t inside)
+pid_t gt_number_candidate(struct gt_session *session, const struct gt_session_arena *arena,
+			  pid_t inside, uint32_t at)
 {
 	const struct gt_session_strangers *strangers = &session->strangers;
+	bool found = false;
 
-	for (uint32_t i = 0; i < strangers->count; i++)
-		if (strangers->found[i].inside == inside &&
-		    gt_session_arena_mapped(session, strangers->found[i].pid) == arena)
-			return strangers->found[i].pid;
-	return 0;
-}
-
-static const struct gt_tracee *find_tracee(const struct gt_session *session,
-					   const struct gt_session_arena *arena, pid_t inside)
-{
 	for (size_t i = 0; i < session->tracees.count; i++) {
 		const struct gt_tracee *tracee = session->tracees.list[i];
 
-		if (tracee->inside == inside && tracee->arena == arena->shared.number)
-			return tracee;
+		if (tracee->inside != inside || tracee->arena != arena->shared.number)
+			continue;
+		if (at-- == 0)
+			return tracee->process.pid;
+		found = found || tracee->process.pid == inside;
 	}
-	return NULL;
-}
-
-pid_t gt_number_known(struct gt_session *session, const struct gt_session_arena *arena,
-		      pid_t inside)
-{
-	const struct gt_tracee *tracee = find_tracee(session, arena, inside);
-
-	if (tracee != NULL)
-		return tracee->process.pid;
 	if (inside <= 0 || session->tracees.count == 0)
+		return at == 0 ? inside : 0;
+	if (!found && !is_elsewhere(arena) && gt_session_arena_mapped(session, inside) == arena &&
+	    at-- == 0)
 		return inside;
-	if (!is_elsewhere(arena) && gt_session_arena_mapped(session, inside) == arena)
-		return inside;
-	return find_stranger(session, arena, inside);
+	for (uint32_t i = 0; i < strangers->count; i++) {
+		const struct gt_stranger *stranger = &strangers->found[i];
+
+		if (stranger->inside == inside && stranger->pid != inside &&
+		    gt_follow_find(session, stranger->pid) == NULL &&
+		    gt_session_arena_mapped(session, stranger->pid) == arena && at-- == 0)
+			return stranger->pid;
+	}
+	return 0;
 }
 
-pid_t gt_number_of_stream(struct gt_session *session, const struct gt_session_arena *arena,
-			  uint32_t generation, pid_t inside)
+pid_t gt_number_likely(struct gt_session *session, const struct gt_session_arena *arena,
+		       pid_t inside)
 {
-	const uint32_t *looked_at = &session->strangers.generations[arena->shared.number];
-	pid_t pid = gt_number_known(session, arena, inside);
+	const pid_t pid = gt_number_candidate(session, arena, inside, 0);
 
-	if (pid != 0)
-		return pid;
-	if (generation > *looked_at) {
-		if (!gt_number_look(session))
-			return 0;
-		pid = gt_number_known(session, arena, inside);
-	}
 	return pid != 0 ? pid : inside;
+}
+
+static bool has_stream(struct gt_session *session, const struct gt_session_arena *arena, pid_t pid,
+		       pid_t inside)
+{
+	const uint32_t tid = (uint32_t)gt_number_thread(session, pid, inside);
+	const struct gt_drain *drain = &arena->drain;
+	bool found = false;
+
+	for (uint32_t i = 0; i < drain->live_count && !found; i++) {
+		const struct gt_writer *writer = &drain->writers[drain->live[i]].writer;
+
+		found = writer->pid == (uint32_t)pid && writer->tid == tid;
+	}
+	return found;
+}
+
+/* Of several processes that call themselves the same, one whose thread of that number has no stream yet. */
+static pid_t find_writer(struct gt_session *session, const struct gt_session_arena *arena,
+			 const struct graftrace_stream *stream)
+{
+	const pid_t inside = (pid_t)__atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
+	const pid_t tid = (pid_t)__atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
+	const pid_t first = gt_number_candidate(session, arena, inside, 0);
+	pid_t pid = first;
+
+	if (first == 0 || gt_number_candidate(session, arena, inside, 1) == 0)
+		return first;
+	for (uint32_t at = 0; pid != 0 && has_stream(session, arena, pid, tid);)
+		pid = gt_number_candidate(session, arena, inside, ++at);
+	return pid != 0 ? pid : first;
+}
+
+bool gt_number_of_stream(struct gt_session *session, const struct gt_session_arena *arena,
+			 const struct graftrace_stream *stream, uint32_t *pid, uint32_t *tid)
+{
+	pid_t process = find_writer(session, arena, stream);
+
+	*pid = __atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
+	*tid = __atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
+	if (process == 0 && *pid != 0 &&
+	    __atomic_load_n(&stream->generation, __ATOMIC_RELAXED) >
+		    session->strangers.generations[arena->shared.number]) {
+		if (!gt_number_look(session))
+			return false;
+		process = find_writer(session, arena, stream);
+	}
+	if (process != 0) {
+		*tid = (uint32_t)gt_number_thread(session, process, (pid_t)*tid);
+		*pid = (uint32_t)process;
+	}
+	return true;
 }
 
 pid_t gt_number_inside(struct gt_session *session, pid_t pid)

@@ -34,19 +34,25 @@ struct gt_session_strangers {
 void gt_number_tracee(struct gt_tracee *tracee);
 
 /*
- * The process that calls itself `inside` and has that arena. 0: it is not known, and children of traced processes have to
- * be looked through (gt_number_look) before it can be taken for one that has ended, or that somebody has made up. Once
- * the session has left all processes, and for numbers that no process has: `inside`.
+ * Number `at` of the processes that call themselves `inside` and have that arena: one at most, but while children that
+ * have begun namespaces of their own have their parent's. 0: no more are known; descendants of traced processes have to
+ * be looked through (gt_number_look) before such a number can be taken for one of a process that has ended, or that
+ * somebody has made up. Once the session has left all processes, and for numbers that no process has: `inside`.
  */
-pid_t gt_number_known(struct gt_session *session, const struct gt_session_arena *arena,
-		      pid_t inside);
+pid_t gt_number_candidate(struct gt_session *session, const struct gt_session_arena *arena,
+			  pid_t inside, uint32_t at);
+
+/* The first of them; `inside` if none is known. */
+pid_t gt_number_likely(struct gt_session *session, const struct gt_session_arena *arena,
+		       pid_t inside);
 
 /* Looks for descendants of traced processes that are in no list. False: not now, it was done a moment ago. */
 bool gt_number_look(struct gt_session *session);
 
-/* Of a stream, by its generation: the process; `inside` itself if it has ended; 0: ask again in the next round. */
-pid_t gt_number_of_stream(struct gt_session *session, const struct gt_session_arena *arena,
-			  uint32_t generation, pid_t inside);
+/* The process and the thread of a stream; what they call themselves if they have ended. False: not to be told before the
+ * next round. */
+bool gt_number_of_stream(struct gt_session *session, const struct gt_session_arena *arena,
+			 const struct graftrace_stream *stream, uint32_t *pid, uint32_t *tid);
 
 /* The thread of process pid that calls itself `inside`; `inside` itself if there is none. */
 pid_t gt_number_thread(struct gt_session *session, pid_t pid, pid_t inside);

@@ -37,17 +37,12 @@ static bool is_foreign(void *data, uint32_t arena, uint32_t pid)
 	return tracee != NULL && tracee->has_agent && tracee->arena != arena;
 }
 
-static bool number(void *data, uint32_t arena, uint32_t generation, uint32_t *pid, uint32_t *tid)
+static bool number(void *data, uint32_t arena, const struct graftrace_stream *stream, uint32_t *pid,
+		   uint32_t *tid)
 {
 	struct gt_session *session = data;
-	const pid_t process =
-		gt_number_of_stream(session, &session->arenas[arena], generation, (pid_t)*pid);
 
-	if (process == 0 && *pid != 0)
-		return false;
-	*tid = (uint32_t)gt_number_thread(session, process, (pid_t)*tid);
-	*pid = (uint32_t)process;
-	return true;
+	return gt_number_of_stream(session, &session->arenas[arena], stream, pid, tid);
 }
 
 /* All but the shared memory. */
