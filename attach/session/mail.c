@@ -152,20 +152,35 @@ void gt_mail_answer(const struct gt_letter *letter, uint64_t value)
 	settle(letter);
 }
 
+/* Whether another process with that arena calls itself the same. */
+static bool is_anothers(struct gt_session *session, const struct gt_session_arena *arena,
+			pid_t inside, pid_t pid)
+{
+	pid_t candidate = pid;
+
+	for (uint32_t at = 0; candidate == pid; at++)
+		candidate = gt_number_candidate(session, arena, inside, at);
+	return candidate != 0;
+}
+
 void gt_mail_free_answered(struct gt_session *session, pid_t pid)
 {
 	const pid_t inside = gt_number_inside(session, pid);
 
-	for (uint32_t k = 0; k < session->arena_count; k++)
-		for (uint32_t i = 0; i < session->arenas[k].shared.mail_count; i++) {
-			struct graftrace_mail *mail = gt_arena_mail(&session->arenas[k].shared, i);
+	for (uint32_t k = 0; k < session->arena_count; k++) {
+		struct gt_session_arena *arena = &session->arenas[k];
+
+		for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
+			struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 
 			if (mail->pid == (uint32_t)inside &&
 			    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) ==
-				    GRAFTRACE_MAIL_ANSWERED)
+				    GRAFTRACE_MAIL_ANSWERED &&
+			    !is_anothers(session, arena, inside, pid))
 				__atomic_store_n(&mail->state, GRAFTRACE_MAIL_FREE,
 						 __ATOMIC_RELEASE);
 		}
+	}
 }
 
 static bool has_ended(pid_t pid, pid_t tid)
@@ -205,6 +220,20 @@ static bool drop_letter(struct gt_session *session, const struct gt_session_aren
 	return true;
 }
 
+/* Of all processes that may have sent it. */
+static bool has_sender_ended(struct gt_session *session, const struct gt_session_arena *arena,
+			     pid_t inside, pid_t tid)
+{
+	pid_t pid = gt_number_likely(session, arena, inside);
+	bool ended = true;
+
+	for (uint32_t at = 0; ended && pid != 0;) {
+		ended = has_ended(pid, gt_number_thread(session, pid, tid));
+		pid = gt_number_candidate(session, arena, inside, ++at);
+	}
+	return ended;
+}
+
 /*
  * Frees the slots that are marked as answered and whose senders have ended before they could. Nobody but us marks a slot
  * so, and a sender writes its numbers before: who marked slots are of does not change meanwhile, unless a process writes
@@ -216,14 +245,12 @@ static void free_of_ended(struct gt_session *session, struct gt_session_arena *a
 		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 		uint32_t answered = GRAFTRACE_MAIL_ANSWERED;
 		uint32_t pid, tid;
-		pid_t process;
 
 		if (__atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) != answered)
 			continue;
 		pid = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
 		tid = __atomic_load_n(&mail->tid, __ATOMIC_RELAXED);
-		process = gt_number_likely(session, arena, (pid_t)pid);
-		if (has_ended(process, gt_number_thread(session, process, (pid_t)tid)) &&
+		if (has_sender_ended(session, arena, (pid_t)pid, (pid_t)tid) &&
 		    drop_letter(session, arena, i, pid, tid))
 			__atomic_compare_exchange_n(&mail->state, &answered, GRAFTRACE_MAIL_FREE,
 						    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

@@ -128,35 +128,63 @@ pid_t gt_number_likely(struct gt_session *session, const struct gt_session_arena
 	return pid != 0 ? pid : inside;
 }
 
-static bool has_stream(struct gt_session *session, const struct gt_session_arena *arena, pid_t pid,
-		       pid_t inside)
+/* Whether a process has opened that stream, as its own memory says. A stranger's agent is where a tracee's is. */
+static bool has_opened(struct gt_session *session, const struct gt_session_arena *arena, pid_t pid,
+		       const struct graftrace_stream *stream)
 {
-	const uint32_t tid = (uint32_t)gt_number_thread(session, pid, inside);
-	const struct gt_drain *drain = &arena->drain;
+	const uint32_t index = (uint32_t)(stream - gt_arena_stream(&arena->shared, 0));
+	const uint64_t block = __atomic_load_n(&stream->block, __ATOMIC_ACQUIRE);
+	const uint32_t generation = __atomic_load_n(&stream->generation, __ATOMIC_RELAXED);
+	const struct gt_tracee *known = gt_follow_find(session, pid);
+	struct gt_process process = { .memory = -1, .pidfd = -1 };
+	uint64_t image = 0;
 	bool found = false;
 
-	for (uint32_t i = 0; i < drain->live_count && !found; i++) {
-		const struct gt_writer *writer = &drain->writers[drain->live[i]].writer;
+	if (block == 0 || (known == NULL && gt_process_open(&process, pid, NULL)))
+		return false;
+	for (size_t i = 0; i < session->tracees.count && !found; i++) {
+		const struct gt_tracee *tracee = session->tracees.list[i];
 
-		found = writer->pid == (uint32_t)pid && writer->tid == tid;
+		if (!tracee->has_agent || tracee->arena != arena->shared.number ||
+		    tracee->agent.image == image || (known != NULL && tracee != known))
+			continue;
+		image = tracee->agent.image;
+		found = gt_stop_words_block(arena, index, block, generation,
+					    known != NULL ? &known->process : &process,
+					    &tracee->agent) != 0;
 	}
+	if (known == NULL)
+		gt_process_close(&process);
 	return found;
 }
 
-/* Of several processes that call themselves the same, one whose thread of that number has no stream yet. */
+/* The process that has opened the stream. 0: none that is known. */
 static pid_t find_writer(struct gt_session *session, const struct gt_session_arena *arena,
 			 const struct graftrace_stream *stream)
 {
 	const pid_t inside = (pid_t)__atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
-	const pid_t tid = (pid_t)__atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
-	const pid_t first = gt_number_candidate(session, arena, inside, 0);
-	pid_t pid = first;
+	pid_t pid = gt_number_candidate(session, arena, inside, 0);
 
-	if (first == 0 || gt_number_candidate(session, arena, inside, 1) == 0)
-		return first;
-	for (uint32_t at = 0; pid != 0 && has_stream(session, arena, pid, tid);)
+	/* Processes of this host's own namespace need not be asked. */
+	for (uint32_t at = 0;
+	     pid != 0 && pid != inside && !has_opened(session, arena, pid, stream);)
 		pid = gt_number_candidate(session, arena, inside, ++at);
-	return pid != 0 ? pid : first;
+	return pid;
+}
+
+/* Whether a thread that may have claimed the stream lives, and has yet to write which block is its own. */
+static bool is_coming(struct gt_session *session, const struct gt_session_arena *arena,
+		      const struct graftrace_stream *stream, pid_t inside, pid_t tid)
+{
+	bool coming = false;
+	pid_t pid;
+
+	if (__atomic_load_n(&stream->block, __ATOMIC_ACQUIRE) != 0)
+		return false;
+	for (uint32_t at = 0;
+	     !coming && (pid = gt_number_candidate(session, arena, inside, at)) != 0; at++)
+		coming = pid != inside && gt_pid_of_thread_inside(pid, tid) != 0;
+	return coming;
 }
 
 bool gt_number_of_stream(struct gt_session *session, const struct gt_session_arena *arena,
@@ -166,12 +194,16 @@ bool gt_number_of_stream(struct gt_session *session, const struct gt_session_are
 
 	*pid = __atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
 	*tid = __atomic_load_n(&stream->tid, __ATOMIC_RELAXED);
+	if (process == 0 && is_coming(session, arena, stream, (pid_t)*pid, (pid_t)*tid))
+		return false;
 	if (process == 0 && *pid != 0 &&
 	    __atomic_load_n(&stream->generation, __ATOMIC_RELAXED) >
 		    session->strangers.generations[arena->shared.number]) {
 		if (!gt_number_look(session))
 			return false;
 		process = find_writer(session, arena, stream);
+		if (process == 0 && is_coming(session, arena, stream, (pid_t)*pid, (pid_t)*tid))
+			return false;
 	}
 	if (process != 0) {
 		*tid = (uint32_t)gt_number_thread(session, process, (pid_t)*tid);

@@ -4,31 +4,27 @@
  */
 #include "attach/session/session_private.h"
 
-/* The address of a writer's thread block, in the memory of the process that has opened the stream;
- * 0: there is none. What the stream says any process may have written: its block counts if the
- * agent's own memory in that process has it, and it is that stream's. */
-static uint64_t find_block(const struct gt_session_arena *arena,
-			   const struct gt_live_writer *writer, const struct gt_tracee *tracee)
+uint64_t gt_stop_words_block(const struct gt_session_arena *arena, uint32_t stream, uint64_t block,
+			     uint32_t generation, const struct gt_process *process,
+			     const struct gt_agent *agent)
 {
-	uint64_t state = tracee->agent.image + tracee->agent.header.state_offset;
-	uint64_t index = writer->block - 1, chunk, stream, address;
-	uint32_t generation;
+	uint64_t state = agent->image + agent->header.state_offset;
+	uint64_t index = block - 1, chunk, own, address;
+	uint32_t its;
 
 	if (index >= GRAFTRACE_BLOCKS * GRAFTRACE_BLOCK_CHUNKS ||
-	    gt_process_read(&tracee->process,
+	    gt_process_read(process,
 			    state + offsetof(struct graftrace_agent_state, blocks) +
 				    index / GRAFTRACE_BLOCKS * sizeof(chunk),
 			    &chunk, sizeof(chunk)) ||
 	    !chunk)
 		return 0;
 	address = chunk + index % GRAFTRACE_BLOCKS * GRAFTRACE_BLOCK_BYTES;
-	if (gt_process_read(&tracee->process, address + GRAFTRACE_BLOCK_STREAM, &stream,
-			    sizeof(stream)) ||
-	    gt_process_read(&tracee->process, address + GRAFTRACE_BLOCK_GENERATION, &generation,
-			    sizeof(generation)) ||
-	    stream != tracee->agent.arena + arena->shared.streams_offset +
-			      writer->stream * sizeof(struct graftrace_stream) ||
-	    generation != writer->writer.generation)
+	if (gt_process_read(process, address + GRAFTRACE_BLOCK_STREAM, &own, sizeof(own)) ||
+	    gt_process_read(process, address + GRAFTRACE_BLOCK_GENERATION, &its, sizeof(its)) ||
+	    own != agent->arena + arena->shared.streams_offset +
+			    stream * sizeof(struct graftrace_stream) ||
+	    its != generation)
 		return 0;
 	return address;
 }
@@ -46,7 +42,9 @@ static bool write_byte(struct gt_session *session, const struct gt_session_arena
 		writer->block = __atomic_load_n(
 			&gt_arena_stream(&arena->shared, writer->stream)->block, __ATOMIC_ACQUIRE);
 	if (!writer->noted)
-		writer->noted = find_block(arena, writer, tracee);
+		writer->noted = gt_stop_words_block(arena, writer->stream, writer->block,
+						    writer->writer.generation, &tracee->process,
+						    &tracee->agent);
 	return writer->noted &&
 	       gt_process_write(&tracee->process, writer->noted + GRAFTRACE_BLOCK_STOP + byte,
 				&value, 1) == 0;

@@ -11,7 +11,17 @@
 #include <stdint.h>
 #include <graftrace/agent.h>
 
+struct gt_agent;
+struct gt_process;
 struct gt_session;
+struct gt_session_arena;
+
+/* The address of the thread block of a stream, in the memory of the process that has opened it; 0: it is not that one.
+ * What the stream says (block: number of the block + 1; 0: none yet) any process may have written: it counts if the
+ * agent's own memory in that process has the block, and that is the stream's. */
+uint64_t gt_stop_words_block(const struct gt_session_arena *arena, uint32_t stream, uint64_t block,
+			     uint32_t generation, const struct gt_process *process,
+			     const struct gt_agent *agent);
 
 /* Writes one byte of the stop word of each living writer. */
 void gt_stop_words_write(struct gt_session *session, enum graftrace_stop_byte byte, uint8_t value);
