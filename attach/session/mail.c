@@ -225,7 +225,7 @@ static bool has_sender_ended(struct gt_session *session, const struct gt_session
 			     pid_t inside, pid_t tid)
 {
 	pid_t pid = gt_number_likely(session, arena, inside);
-	bool ended = true;
+	bool ended = inside > 0;
 
 	for (uint32_t at = 0; ended && pid != 0;) {
 		ended = has_ended(pid, gt_number_thread(session, pid, tid));
@@ -468,6 +468,28 @@ static bool is_unread(struct gt_session *session, struct gt_session_arena *arena
 	       !gt_session_is_pending(session, arena, slot);
 }
 
+/* An old letter of its sender, who has another slot by now, or has not seen the answer yet. */
+static bool was_answered(const struct gt_letter *letter)
+{
+	const struct graftrace_answer *answer =
+		gt_arena_answer(&letter->arena->shared, letter->slot);
+
+	return answer->ticket == letter->text.ticket && answer->pid == letter->inside;
+}
+
+/* Which letter it is likely to be, where several processes call themselves the same, and have old letters in that slot. */
+enum likely { WAITS, COMES, ANY };
+
+static bool is_likely(struct gt_session *session, const struct gt_letter *letter,
+		      enum likely likely)
+{
+	const bool waits = letter->text.state == GRAFTRACE_MAIL_POSTED;
+
+	return likely == ANY || (likely == WAITS && waits) ||
+	       (likely == COMES && letter->text.kind == GRAFTRACE_MAIL_FORK &&
+		gt_follow_find(session, (pid_t)letter->text.pid) == NULL);
+}
+
 /* Reads the letter of its slot from the memory of who has sent it. False: of nobody who is known. */
 static bool find_letter(struct gt_session *session, struct gt_letter *letter, uint32_t inside,
 			uint32_t kind)
@@ -475,10 +497,13 @@ static bool find_letter(struct gt_session *session, struct gt_letter *letter, ui
 	bool found = false;
 	pid_t pid;
 
-	for (uint32_t at = 0;
-	     !found && (pid = gt_number_candidate(session, letter->arena, (pid_t)inside, at)) != 0;
-	     at++)
-		found = gt_mail_read_letter(session, letter, pid) && letter->text.kind == kind;
+	for (int likely = WAITS; !found && likely <= ANY; likely++)
+		for (uint32_t at = 0; !found && (pid = gt_number_candidate(session, letter->arena,
+									   (pid_t)inside, at)) != 0;
+		     at++)
+			found = gt_mail_read_letter(session, letter, pid) &&
+				letter->text.kind == kind && !was_answered(letter) &&
+				is_likely(session, letter, (enum likely)likely);
 	return found;
 }
 
