@@ -198,9 +198,12 @@ void gt_mail_forked(uint32_t pid)
 {
 	for (uint32_t i = 0; i < GRAFTRACE_ARENA_MAIL; i++) {
 		struct graftrace_letter *letter = &gt_agent_state.letters[i];
-		/* Another thread of the child may have sent one before the child's first traced call. */
+		/* Another thread of the child may have sent one before the child's first traced call, or
+		 * may be about to: then the state changes between these two. */
+		uint32_t state = __atomic_load_n(&letter->state, __ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&letter->pid, __ATOMIC_RELAXED) != pid)
-			__atomic_store_n(&letter->state, GRAFTRACE_MAIL_FREE, __ATOMIC_RELAXED);
+			__atomic_compare_exchange_n(&letter->state, &state, GRAFTRACE_MAIL_FREE,
+						    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 }
 
