@@ -15,6 +15,7 @@
 #include "attach/agent/edits.h"
 #include "attach/agent/inject.h"
 #include "attach/agent/selection.h"
+#include "attach/process/pid_namespace.h"
 
 enum gt_function_state {
 	GT_FUNCTION_UNTOUCHED = 0,
@@ -127,10 +128,12 @@ struct gt_tracee {
 		*no_syscalls; /* why none is taken all the same: static text; NULL: they may be */
 	pid_t parent;
 	pid_t inside; /* its number in its own PID namespace, as its letters and streams have it */
-	uint32_t arena;	       /* the number of its arena */
-	uint32_t moves_tried;  /* to another one, in vain */
-	uint64_t next_move_ns; /* not before */
-	bool stays;	       /* it cannot get another one */
+	struct gt_pid_map threads;   /* if that is another one than its number here */
+	uint32_t threads_generation; /* of streams in its arena, when that was filled */
+	uint32_t arena;		     /* the number of its arena */
+	uint32_t moves_tried;	     /* to another one, in vain */
+	uint64_t next_move_ns;	     /* not before */
+	bool stays;		     /* it cannot get another one */
 	struct gt_tracee_object **objects;
 	size_t object_count;
 	size_t object_room;

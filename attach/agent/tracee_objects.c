@@ -357,5 +357,6 @@ void gt_tracee_forget(struct gt_tracee *tracee)
 void gt_tracee_fini(struct gt_tracee *tracee)
 {
 	gt_tracee_forget(tracee);
+	gt_pid_map_free(&tracee->threads);
 	gt_process_close(&tracee->process);
 }

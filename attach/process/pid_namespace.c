@@ -49,46 +49,71 @@ pid_t gt_pid_inside(pid_t pid, pid_t tid)
 	return inside != 0 ? inside : tid;
 }
 
-static int newest_first(const void *left, const void *right)
+static int by_tid(const void *left, const void *right)
 {
-	pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
+	pid_t a = ((const struct gt_pid_pair *)left)->tid;
+	pid_t b = ((const struct gt_pid_pair *)right)->tid;
 
-	return a < b ? 1 : -(a > b);
+	return a < b ? -1 : a > b;
 }
 
-/* All threads of the process, those with high numbers first: mostly a new one is looked for. NULL: no memory, none. */
-static pid_t *threads_of(pid_t pid, size_t *count)
+/* What the map says of a thread; 0: nothing. */
+static pid_t known_inside(const struct gt_pid_map *map, pid_t tid)
 {
-	DIR *numbers = gt_proc_numbers(pid);
-	pid_t *tids = NULL, tid;
-	size_t room = 0;
+	const struct gt_pid_pair wanted = { .tid = tid }, *found = NULL;
 
-	*count = 0;
-	while (numbers != NULL && (tid = gt_proc_next(numbers))) {
-		if (*count == room) {
-			pid_t *grown = realloc(tids, (room = room * 2 + 64) * sizeof(*tids));
+	if (map->count != 0)
+		found = bsearch(&wanted, map->pairs, map->count, sizeof(wanted), by_tid);
+	return found != NULL ? found->inside : 0;
+}
+
+void gt_pid_map_fill(struct gt_pid_map *map, pid_t pid)
+{
+	DIR *threads = gt_proc_numbers(pid);
+	struct gt_pid_map filled = { 0 };
+	size_t room = 0;
+	pid_t tid;
+
+	while (threads != NULL && (tid = gt_proc_next(threads))) {
+		pid_t inside = known_inside(map, tid);
+
+		if (filled.count == room) {
+			struct gt_pid_pair *grown = realloc(
+				filled.pairs, (room = room * 2 + 64) * sizeof(*filled.pairs));
 
 			if (grown == NULL)
 				break;
-			tids = grown;
+			filled.pairs = grown;
 		}
-		tids[(*count)++] = tid;
+		filled.pairs[filled.count++] =
+			(struct gt_pid_pair){ tid, inside != 0 ? inside : gt_pid_inside(pid, tid) };
 	}
-	if (numbers != NULL)
-		closedir(numbers);
-	if (tids != NULL)
-		qsort(tids, *count, sizeof(*tids), newest_first);
-	return tids;
+	if (threads != NULL)
+		closedir(threads);
+	if (filled.pairs == NULL)
+		return;
+	qsort(filled.pairs, filled.count, sizeof(*filled.pairs), by_tid);
+	gt_pid_map_free(map);
+	*map = filled;
 }
 
-pid_t gt_pid_of_thread_inside(pid_t pid, pid_t inside)
+pid_t gt_pid_map_find(struct gt_pid_map *map, pid_t pid, pid_t inside)
 {
-	size_t count;
-	pid_t *tids = threads_of(pid, &count), found = 0;
+	for (size_t i = 0; i < map->count; i++) {
+		struct gt_pid_pair *pair = &map->pairs[i];
 
-	for (size_t i = 0; i < count && found == 0; i++)
-		if (gt_pid_inside(pid, tids[i]) == inside)
-			found = tids[i];
-	free(tids);
-	return found;
+		if (pair->inside != inside)
+			continue;
+		/* Both numbers may have been given out anew. */
+		if (gt_pid_inside(pid, pair->tid) == inside)
+			return pair->tid;
+		pair->inside = 0;
+	}
+	return 0;
+}
+
+void gt_pid_map_free(struct gt_pid_map *map)
+{
+	free(map->pairs);
+	*map = (struct gt_pid_map){ 0 };
 }

@@ -36,6 +36,7 @@ void gt_number_tracee(struct gt_tracee *tracee)
 	const pid_t pid = tracee->process.pid, inside = gt_pid_inside(pid, pid);
 
 	tracee->inside = inside != 0 ? inside : pid;
+	tracee->threads_generation = 0; /* of another arena */
 }
 
 /* Adds the children of one thread that are in no list. */
@@ -128,6 +129,46 @@ pid_t gt_number_likely(struct gt_session *session, const struct gt_session_arena
 	return pid != 0 ? pid : inside;
 }
 
+pid_t gt_number_inside(struct gt_session *session, pid_t pid)
+{
+	const struct gt_tracee *tracee = gt_follow_find(session, pid);
+	const pid_t inside = tracee != NULL ? tracee->inside : gt_pid_inside(pid, pid);
+
+	return inside != 0 ? inside : pid;
+}
+
+/*
+ * The thread of process pid that calls itself `inside`; 0: it has ended. generation: of the stream that it has claimed, or
+ * UINT32_MAX: threads that a process has had then were read since, if it is not newer.
+ */
+static pid_t find_thread(struct gt_session *session, pid_t pid, pid_t inside, uint32_t generation)
+{
+	struct gt_tracee *tracee = gt_follow_find(session, pid);
+	struct gt_pid_map own = { 0 };
+	const pid_t number = gt_number_inside(session, pid);
+	pid_t tid;
+
+	if (number == pid)
+		return inside;
+	if (inside == number)
+		return pid;
+	if (tracee == NULL) {
+		gt_pid_map_fill(&own, pid);
+		tid = gt_pid_map_find(&own, pid, inside);
+		gt_pid_map_free(&own);
+		return tid;
+	}
+	tid = gt_pid_map_find(&tracee->threads, pid, inside);
+	if (tid == 0 && generation > tracee->threads_generation) {
+		tracee->threads_generation =
+			__atomic_load_n(&session->arenas[tracee->arena].shared.memory->generations,
+					__ATOMIC_ACQUIRE);
+		gt_pid_map_fill(&tracee->threads, pid);
+		tid = gt_pid_map_find(&tracee->threads, pid, inside);
+	}
+	return tid;
+}
+
 /* Whether a process has opened that stream, as its own memory says. A stranger's agent is where a tracee's is. */
 static bool has_opened(struct gt_session *session, const struct gt_session_arena *arena, pid_t pid,
 		       const struct graftrace_stream *stream)
@@ -176,6 +217,7 @@ static pid_t find_writer(struct gt_session *session, const struct gt_session_are
 static bool is_coming(struct gt_session *session, const struct gt_session_arena *arena,
 		      const struct graftrace_stream *stream, pid_t inside, pid_t tid)
 {
+	const uint32_t generation = __atomic_load_n(&stream->generation, __ATOMIC_RELAXED);
 	bool coming = false;
 	pid_t pid;
 
@@ -183,7 +225,7 @@ static bool is_coming(struct gt_session *session, const struct gt_session_arena 
 		return false;
 	for (uint32_t at = 0;
 	     !coming && (pid = gt_number_candidate(session, arena, inside, at)) != 0; at++)
-		coming = pid != inside && gt_pid_of_thread_inside(pid, tid) != 0;
+		coming = pid != inside && find_thread(session, pid, tid, generation) != 0;
 	return coming;
 }
 
@@ -206,30 +248,20 @@ bool gt_number_of_stream(struct gt_session *session, const struct gt_session_are
 			return false;
 	}
 	if (process != 0) {
-		*tid = (uint32_t)gt_number_thread(session, process, (pid_t)*tid);
+		const pid_t thread =
+			find_thread(session, process, (pid_t)*tid,
+				    __atomic_load_n(&stream->generation, __ATOMIC_RELAXED));
+
+		*tid = thread != 0 ? (uint32_t)thread : *tid;
 		*pid = (uint32_t)process;
 	}
 	return true;
 }
 
-pid_t gt_number_inside(struct gt_session *session, pid_t pid)
-{
-	const struct gt_tracee *tracee = gt_follow_find(session, pid);
-	const pid_t inside = tracee != NULL ? tracee->inside : gt_pid_inside(pid, pid);
-
-	return inside != 0 ? inside : pid;
-}
-
 pid_t gt_number_thread(struct gt_session *session, pid_t pid, pid_t inside)
 {
-	const pid_t number = gt_number_inside(session, pid);
-	pid_t tid;
+	const pid_t tid = find_thread(session, pid, inside, UINT32_MAX);
 
-	if (number == pid)
-		return inside;
-	if (inside == number)
-		return pid;
-	tid = gt_pid_of_thread_inside(pid, inside);
 	return tid != 0 ? tid : inside;
 }
 

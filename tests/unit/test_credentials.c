@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* attach/process/credentials.c: who may do the same as another. */
+/* attach/process/credentials.c: who may do the same as another; pid_namespace.c: what a thread calls itself. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "attach/process/credentials.h"
+#include "attach/process/pid_namespace.h"
 
 #define ALL "000001ffffffffff"
 
@@ -104,6 +106,66 @@ static void a_user_namespace_of_its_own_is_another(void **state)
 	assert_false(same(first, other));
 }
 
+static void a_pid_namespace_of_its_own_is_another(void **state)
+{
+	struct gt_credentials first = root(), other = root();
+
+	(void)state;
+	first.pid_namespace = 1;
+	other.pid_namespace = 2;
+	assert_false(same(first, other));
+	first = root();
+	other = root();
+	first.pid_namespace = 1;
+	assert_true(same(first, other)); /* it cannot be seen */
+}
+
+static void the_number_inside_is_that_of_the_innermost_namespace(void **state)
+{
+	(void)state;
+	assert_int_equal(gt_pid_inside_of_status("Name:\tx\nNSpid:\t4711\t12\t3\nNSpgid:\t9\n"), 3);
+	assert_int_equal(gt_pid_inside_of_status("Name:\tx\nNSpid:\t4711\nNSpgid:\t9\n"), 4711);
+	assert_int_equal(gt_pid_inside_of_status("Name:\tx\nNSpid:\t4711\t12"), 12);
+	assert_int_equal(gt_pid_inside_of_status("Name:\tx\nNSpid:\n"), 0);
+	assert_int_equal(gt_pid_inside_of_status("Name:\tx\n"), 0);
+	assert_int_equal(gt_pid_inside(getpid(), getpid()), getpid());
+}
+
+static void *wait_for_end(void *lock)
+{
+	pthread_mutex_lock(lock);
+	pthread_mutex_unlock(lock);
+	return NULL;
+}
+
+static void threads_are_found_while_they_live(void **state)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct gt_pid_map map = { 0 };
+	pthread_t thread;
+	pid_t tid = 0;
+
+	(void)state;
+	pthread_mutex_lock(&lock);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_end, &lock), 0);
+	assert_int_equal(gt_pid_map_find(&map, getpid(), getpid()), 0);
+	gt_pid_map_fill(&map, getpid());
+	assert_int_equal(gt_pid_map_find(&map, getpid(), getpid()), getpid());
+	for (size_t i = 0; i < map.count; i++)
+		if (map.pairs[i].tid != getpid())
+			tid = map.pairs[i].tid;
+	assert_true(tid > 0);
+	assert_int_equal(gt_pid_map_find(&map, getpid(), tid), tid);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	while (gt_pid_inside(getpid(), tid) != 0)
+		usleep(1000); /* the kernel takes it out a little later */
+	assert_int_equal(gt_pid_map_find(&map, getpid(), tid), 0);
+	gt_pid_map_fill(&map, getpid());
+	assert_int_equal(gt_pid_map_find(&map, getpid(), getpid()), getpid());
+	gt_pid_map_free(&map);
+}
+
 static void a_user_namespace_that_cannot_be_seen_is_no_other(void **state)
 {
 	struct gt_credentials first = root(), other = root();
@@ -153,6 +215,9 @@ int main(void)
 		cmocka_unit_test(who_may_do_more_or_less_is_another),
 		cmocka_unit_test(a_user_namespace_of_its_own_is_another),
 		cmocka_unit_test(a_user_namespace_that_cannot_be_seen_is_no_other),
+		cmocka_unit_test(a_pid_namespace_of_its_own_is_another),
+		cmocka_unit_test(the_number_inside_is_that_of_the_innermost_namespace),
+		cmocka_unit_test(threads_are_found_while_they_live),
 		cmocka_unit_test(what_is_no_status_is_not_taken_for_one),
 		cmocka_unit_test(one_reads_ones_own),
 	};
