@@ -199,18 +199,29 @@ static bool has_opened(struct gt_session *session, const struct gt_session_arena
 	return found;
 }
 
-/* The process that has opened the stream. 0: none that is known. */
+static bool is_ending(struct gt_session *session, pid_t pid)
+{
+	const struct gt_tracee *tracee = gt_follow_find(session, pid);
+
+	return tracee != NULL && gt_process_is_ending(&tracee->process);
+}
+
+/* The process that has opened the stream; a tracee that has ended, and cannot be asked, if it is nobody else's. 0: none
+ * that is known. */
 static pid_t find_writer(struct gt_session *session, const struct gt_session_arena *arena,
 			 const struct graftrace_stream *stream)
 {
 	const pid_t inside = (pid_t)__atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
-	pid_t pid = gt_number_candidate(session, arena, inside, 0);
+	pid_t pid, ended = 0;
 
-	/* Processes of this host's own namespace need not be asked. */
-	for (uint32_t at = 0;
-	     pid != 0 && pid != inside && !has_opened(session, arena, pid, stream);)
-		pid = gt_number_candidate(session, arena, inside, ++at);
-	return pid;
+	for (uint32_t at = 0; (pid = gt_number_candidate(session, arena, inside, at)) != 0; at++) {
+		/* Processes of this host's own namespace need not be asked. */
+		if (pid == inside || has_opened(session, arena, pid, stream))
+			return pid;
+		if (ended == 0 && is_ending(session, pid))
+			ended = pid;
+	}
+	return ended;
 }
 
 /* Whether a thread that may have claimed the stream lives, and has yet to write which block is its own. */
