@@ -164,9 +164,13 @@ static bool is_another(uint64_t one, uint64_t other)
 
 bool gt_credentials_are_equal(const struct gt_credentials *a, const struct gt_credentials *b)
 {
+	return !is_another(a->pid_namespace, b->pid_namespace) && gt_credentials_are_alike(a, b);
+}
+
+bool gt_credentials_are_alike(const struct gt_credentials *a, const struct gt_credentials *b)
+{
 	if (a->capabilities != b->capabilities || a->secure != b->secure ||
-	    is_another(a->user_namespace, b->user_namespace) ||
-	    is_another(a->pid_namespace, b->pid_namespace))
+	    is_another(a->user_namespace, b->user_namespace))
 		return false;
 	return (may(a, CAP_SETUID) || (has_users_of(a, b) && has_users_of(b, a))) &&
 	       (may(a, CAP_SETGID) || (has_groups_of(a, b) && has_groups_of(b, a)));

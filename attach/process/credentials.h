@@ -34,5 +34,7 @@ bool gt_credentials_parse(const char *status, struct gt_credentials *credentials
 /* Whether both may do the same, and are in one PID namespace. Who may take other users or groups (CAP_SETUID, CAP_SETGID) may do the same as all
  * of them, whichever it has now; else the real, the effective and the saved one count alike. */
 bool gt_credentials_are_equal(const struct gt_credentials *a, const struct gt_credentials *b);
+/* The same, whichever PID namespaces they are in. */
+bool gt_credentials_are_alike(const struct gt_credentials *a, const struct gt_credentials *b);
 
 #endif

@@ -512,7 +512,7 @@ static bool find_letter(struct gt_session *session, struct gt_letter *letter, ui
 static void look_for_senders(struct gt_session *session, struct gt_session_arena *arena,
 			     uint32_t unknown[GRAFTRACE_ARENA_MAIL])
 {
-	bool any = false;
+	bool any = false, looked = false;
 
 	memset(unknown, 0, GRAFTRACE_ARENA_MAIL * sizeof(*unknown));
 	for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
@@ -527,8 +527,23 @@ static void look_for_senders(struct gt_session *session, struct gt_session_arena
 			any = true;
 		}
 	}
-	if (any && !gt_number_look(session))
+	if (!any)
+		return;
+	if (!gt_number_look(session)) {
 		memset(unknown, 0, GRAFTRACE_ARENA_MAIL * sizeof(*unknown));
+		return;
+	}
+	for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
+		const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
+		struct gt_letter letter = { .arena = arena, .slot = i };
+
+		if (unknown[i] != 0 &&
+		    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == GRAFTRACE_MAIL_POSTED &&
+		    !find_letter(session, &letter, unknown[i],
+				 __atomic_load_n(&mail->kind, __ATOMIC_RELAXED)) &&
+		    !looked && !(looked = gt_number_look_everywhere(session)))
+			unknown[i] = 0; /* its sender waits: in a later round */
+	}
 }
 
 static int read_mail(struct gt_session *session, struct gt_session_arena *arena)

@@ -16,8 +16,11 @@
 #include <unistd.h>
 
 /* Looking takes no more than a fifth of the time. */
-#define LEAST_PAUSE_NS 1000000ull
-#define PAUSES	       4
+#define LEAST_PAUSE_NS	  1000000ull
+#define PAUSES		  4
+#define PAUSES_EVERYWHERE 19
+/* Of /proc/PID/task/TID/children: each number has a blank behind it. */
+#define CHILDREN_BYTES 262144
 
 static bool is_elsewhere(const struct gt_session_arena *arena)
 {
@@ -39,22 +42,29 @@ void gt_number_tracee(struct gt_tracee *tracee)
 	tracee->threads_generation = 0; /* of another arena */
 }
 
+static void add_stranger(struct gt_session *session, pid_t pid)
+{
+	struct gt_session_strangers *strangers = &session->strangers;
+	const pid_t inside = gt_follow_find(session, pid) == NULL ? gt_pid_inside(pid, pid) : 0;
+
+	if (inside != 0)
+		strangers->found[strangers->count++] = (struct gt_stranger){ pid, inside };
+}
+
 /* Adds the children of one thread that are in no list. */
 static void add_children(struct gt_session *session, pid_t pid, pid_t tid)
 {
-	struct gt_session_strangers *strangers = &session->strangers;
-	char text[4096], *at = text, *end;
-	pid_t child, inside;
+	char *text = malloc(CHILDREN_BYTES), *at = text, *end;
+	pid_t child;
 
-	if (!gt_proc_read(text, sizeof(text), "/proc/%d/task/%d/children", (int)pid, (int)tid))
-		return;
-	while (strangers->count < GT_STRANGERS && (child = (pid_t)strtol(at, &end, 10)) > 0) {
-		inside = gt_follow_find(session, child) == NULL ? gt_pid_inside(child, child) : 0;
-		if (inside != 0)
-			strangers->found[strangers->count++] =
-				(struct gt_stranger){ child, inside };
-		at = end;
-	}
+	if (text != NULL &&
+	    gt_proc_read(text, CHILDREN_BYTES, "/proc/%d/task/%d/children", (int)pid, (int)tid))
+		while (session->strangers.count < GT_STRANGERS &&
+		       (child = (pid_t)strtol(at, &end, 10)) > 0 && *end != 0) {
+			add_stranger(session, child);
+			at = end;
+		}
+	free(text);
 }
 
 static void add_children_of(struct gt_session *session, pid_t pid)
@@ -87,6 +97,34 @@ bool gt_number_look(struct gt_session *session)
 	took = gt_monotonic_ns() - now;
 	strangers->next_ns =
 		now + took + (took * PAUSES > LEAST_PAUSE_NS ? took * PAUSES : LEAST_PAUSE_NS);
+	return true;
+}
+
+bool gt_number_look_everywhere(struct gt_session *session)
+{
+	struct gt_session_strangers *strangers = &session->strangers;
+	const uint64_t now = gt_monotonic_ns();
+	DIR *processes;
+	uint64_t took;
+	pid_t pid;
+
+	if (now < strangers->next_everywhere_ns)
+		return false;
+	processes = gt_proc_numbers(0);
+	strangers->count = 0;
+	while (processes != NULL && strangers->count < GT_STRANGERS &&
+	       (pid = gt_proc_next(processes))) {
+		add_stranger(session, pid);
+		/* Others than ours, mostly: that is seen by their numbers, or by their memory. */
+		if (strangers->count != 0 && strangers->found[strangers->count - 1].pid == pid &&
+		    (strangers->found[strangers->count - 1].inside == pid ||
+		     gt_session_arena_mapped(session, pid) == NULL))
+			strangers->count--;
+	}
+	if (processes != NULL)
+		closedir(processes);
+	took = gt_monotonic_ns() - now;
+	strangers->next_everywhere_ns = now + took + took * PAUSES_EVERYWHERE + LEAST_PAUSE_NS;
 	return true;
 }
 
@@ -278,7 +316,9 @@ pid_t gt_number_thread(struct gt_session *session, pid_t pid, pid_t inside)
 
 uint32_t gt_number_listed(const struct gt_session_arena *arena, uint32_t tid)
 {
-	const pid_t inside = is_elsewhere(arena) ? gt_pid_inside((pid_t)tid, (pid_t)tid) : 0;
-
-	return inside != 0 ? (uint32_t)inside : tid;
+	if (!is_elsewhere(arena))
+		return tid;
+	return gt_pid_namespace((pid_t)tid) == arena->credentials.pid_namespace
+		       ? (uint32_t)gt_pid_inside((pid_t)tid, (pid_t)tid)
+		       : 0;
 }

@@ -20,12 +20,13 @@ struct gt_stranger {
 	pid_t pid, inside;
 };
 
-#define GT_STRANGERS 1024
+#define GT_STRANGERS 16384
 
 struct gt_session_strangers {
 	struct gt_stranger found[GT_STRANGERS];
 	uint32_t count;
-	uint64_t next_ns; /* they are not looked for before */
+	uint64_t next_ns;	     /* they are not looked for before, */
+	uint64_t next_everywhere_ns; /* and not among all processes */
 	uint32_t generations
 		[GT_ARENAS]; /* of streams in each arena, when they were looked for last */
 };
@@ -49,6 +50,10 @@ pid_t gt_number_likely(struct gt_session *session, const struct gt_session_arena
 /* Looks for descendants of traced processes that are in no list. False: not now, it was done a moment ago. */
 bool gt_number_look(struct gt_session *session);
 
+/* The same among all processes of the machine, in other namespaces than this host's: for a letter whose sender waits, and
+ * descends from nobody that is traced. A twentieth of the time. */
+bool gt_number_look_everywhere(struct gt_session *session);
+
 /* The process and the thread of a stream; what they call themselves if they have ended. False: not to be told before the
  * next round. */
 bool gt_number_of_stream(struct gt_session *session, const struct gt_session_arena *arena,
@@ -60,7 +65,8 @@ pid_t gt_number_thread(struct gt_session *session, pid_t pid, pid_t inside);
 /* What process pid calls itself; pid itself if it is not known and has ended. */
 pid_t gt_number_inside(struct gt_session *session, pid_t pid);
 
-/* The number by which a list of threads in that arena has thread `tid`: its own; `tid` if it has ended. */
+/* The number by which a list of threads in that arena has thread `tid`: its own; 0: it has none in that arena's PID
+ * namespace. */
 uint32_t gt_number_listed(const struct gt_session_arena *arena, uint32_t tid);
 
 #endif

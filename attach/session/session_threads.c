@@ -37,7 +37,8 @@ void gt_session_take_threads(struct gt_session *session, pid_t tid,
 		return;
 	for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
 		if (graftrace_selected_has(slots_of(from, (enum gt_session_list)which),
-					   gt_number_listed(from, (uint32_t)tid)))
+					   gt_number_listed(from, (uint32_t)tid)) &&
+		    gt_number_listed(arena, (uint32_t)tid) != 0)
 			graftrace_selected_add(slots_of(arena, (enum gt_session_list)which),
 					       gt_number_listed(arena, (uint32_t)tid));
 }
@@ -73,11 +74,14 @@ static void set_threads(uint32_t *slots, const uint32_t *tids, uint32_t count)
 void gt_session_list_threads(struct gt_session *session, const struct gt_session_arena *arena,
 			     enum gt_session_list which)
 {
-	const uint32_t count = session->listed.counts[which];
-	uint32_t tids[GT_SESSION_THREADS];
+	uint32_t tids[GT_SESSION_THREADS], count = 0;
 
-	for (uint32_t i = 0; i < count; i++)
-		tids[i] = gt_number_listed(arena, session->listed.tids[which][i]);
+	for (uint32_t i = 0; i < session->listed.counts[which]; i++) {
+		const uint32_t number = gt_number_listed(arena, session->listed.tids[which][i]);
+
+		if (number != 0)
+			tids[count++] = number;
+	}
 	set_threads(slots_of(arena, which), tids, count);
 }
 
