@@ -244,22 +244,29 @@ static bool is_ending(struct gt_session *session, pid_t pid)
 	return tracee != NULL && gt_process_is_ending(&tracee->process);
 }
 
-/* The process that has opened the stream; a tracee that has ended, and cannot be asked, if it is nobody else's. 0: none
- * that is known. */
+/* The process that has opened the stream. 0: none that is known. */
 static pid_t find_writer(struct gt_session *session, const struct gt_session_arena *arena,
 			 const struct graftrace_stream *stream)
 {
 	const pid_t inside = (pid_t)__atomic_load_n(&stream->pid, __ATOMIC_RELAXED);
-	pid_t pid, ended = 0;
+	pid_t pid = gt_number_candidate(session, arena, inside, 0);
 
-	for (uint32_t at = 0; (pid = gt_number_candidate(session, arena, inside, at)) != 0; at++) {
-		/* Processes of this host's own namespace need not be asked. */
-		if (pid == inside || has_opened(session, arena, pid, stream))
-			return pid;
-		if (ended == 0 && is_ending(session, pid))
-			ended = pid;
-	}
-	return ended;
+	/* Processes of this host's own namespace need not be asked. */
+	for (uint32_t at = 0;
+	     pid != 0 && pid != inside && !has_opened(session, arena, pid, stream);)
+		pid = gt_number_candidate(session, arena, inside, ++at);
+	return pid;
+}
+
+/* A tracee that calls itself so, and is about to end: it cannot be asked any more. 0: none. */
+static pid_t find_ending(struct gt_session *session, const struct gt_session_arena *arena,
+			 pid_t inside)
+{
+	pid_t pid = gt_number_candidate(session, arena, inside, 0);
+
+	for (uint32_t at = 0; pid != 0 && !is_ending(session, pid);)
+		pid = gt_number_candidate(session, arena, inside, ++at);
+	return pid;
 }
 
 /* Whether a thread that may have claimed the stream lives, and has yet to write which block is its own. */
@@ -296,6 +303,8 @@ bool gt_number_of_stream(struct gt_session *session, const struct gt_session_are
 		if (process == 0 && is_coming(session, arena, stream, (pid_t)*pid, (pid_t)*tid))
 			return false;
 	}
+	if (process == 0)
+		process = find_ending(session, arena, (pid_t)*pid);
 	if (process != 0) {
 		const pid_t thread =
 			find_thread(session, process, (pid_t)*tid,
