@@ -490,26 +490,37 @@ static bool is_likely(struct gt_session *session, const struct gt_letter *letter
 		gt_follow_find(session, (pid_t)letter->text.pid) == NULL);
 }
 
-/* Reads the letter of its slot from the memory of who has sent it. False: of nobody who is known. */
+/* Reads the letter of its slot from the memory of process pid, if it is one of that kind, and likely. */
+static bool read_likely(struct gt_session *session, struct gt_letter *letter, pid_t pid,
+			uint32_t kind, enum likely likely)
+{
+	return gt_mail_read_letter(session, letter, pid) && letter->text.kind == kind &&
+	       !was_answered(letter) && is_likely(session, letter, likely);
+}
+
+/* Reads the letter of its slot from the memory of who has sent it. False: of nobody who is known. Mostly it is who has
+ * that number here: the memory tells. */
 static bool find_letter(struct gt_session *session, struct gt_letter *letter, uint32_t inside,
 			uint32_t kind)
 {
 	bool found = false;
 	pid_t pid;
 
-	for (int likely = WAITS; !found && likely <= ANY; likely++)
+	for (int likely = WAITS; !found && likely <= ANY; likely++) {
+		found = read_likely(session, letter, (pid_t)inside, kind, (enum likely)likely);
 		for (uint32_t at = 0; !found && (pid = gt_number_candidate(session, letter->arena,
 									   (pid_t)inside, at)) != 0;
 		     at++)
-			found = gt_mail_read_letter(session, letter, pid) &&
-				letter->text.kind == kind && !was_answered(letter) &&
-				is_likely(session, letter, (enum likely)likely);
+			found = pid != (pid_t)inside &&
+				read_likely(session, letter, pid, kind, (enum likely)likely);
+	}
 	return found;
 }
 
-/* unknown: of each letter whose sender is not known, the number that it says; 0 of others. If descendants cannot be
- * looked through now, of none. */
+/* letters: those whose senders are known; the others have no ticket. unknown: of each of these the number that it says; 0
+ * of others. If descendants cannot be looked through now, of none. */
 static void look_for_senders(struct gt_session *session, struct gt_session_arena *arena,
+			     struct gt_letter letters[GRAFTRACE_ARENA_MAIL],
 			     uint32_t unknown[GRAFTRACE_ARENA_MAIL])
 {
 	bool any = false, looked = false;
@@ -518,11 +529,12 @@ static void look_for_senders(struct gt_session *session, struct gt_session_arena
 	for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
 		const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
 		const uint32_t pid = __atomic_load_n(&mail->pid, __ATOMIC_RELAXED);
-		struct gt_letter letter = { .arena = arena, .slot = i };
 
+		letters[i] = (struct gt_letter){ .arena = arena, .slot = i };
 		if (is_unread(session, arena, i) &&
-		    !find_letter(session, &letter, pid,
+		    !find_letter(session, &letters[i], pid,
 				 __atomic_load_n(&mail->kind, __ATOMIC_RELAXED))) {
+			letters[i].text.ticket = 0;
 			unknown[i] = pid;
 			any = true;
 		}
@@ -548,16 +560,16 @@ static void look_for_senders(struct gt_session *session, struct gt_session_arena
 
 static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 {
+	struct gt_letter letters[GRAFTRACE_ARENA_MAIL];
 	uint32_t unknown[GRAFTRACE_ARENA_MAIL];
 	int done = 0, error = 0;
 	uint32_t free_count = 0;
 
-	look_for_senders(session, arena, unknown);
-
+	look_for_senders(session, arena, letters, unknown);
 	for (uint32_t i = 0; !error && i < arena->shared.mail_count; i++) {
 		struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i), copy;
 		uint32_t state = __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE);
-		struct gt_letter letter = { .arena = arena, .slot = i };
+		struct gt_letter letter = letters[i];
 		bool own;
 
 		free_count += state == GRAFTRACE_MAIL_FREE;
@@ -565,7 +577,10 @@ static int read_mail(struct gt_session *session, struct gt_session_arena *arena)
 			continue;
 		memcpy(&copy, mail, sizeof(copy));
 		done++;
-		own = find_letter(session, &letter, copy.pid, copy.kind);
+		/* Another letter's answer may have been this one's, too, and another one be in its slot. */
+		own = (letter.text.ticket && letter.inside == copy.pid &&
+		       letter.text.kind == copy.kind && !was_answered(&letter)) ||
+		      find_letter(session, &letter, copy.pid, copy.kind);
 		if (!own && unknown[i] != copy.pid && session->tracees.count != 0)
 			continue; /* in the next round */
 		copy.pid = own ? letter.text.pid
