@@ -48,7 +48,8 @@ static void add_stranger(struct gt_session *session, pid_t pid)
 	const pid_t inside = gt_follow_find(session, pid) == NULL ? gt_pid_inside(pid, pid) : 0;
 
 	if (inside != 0)
-		strangers->found[strangers->count++] = (struct gt_stranger){ pid, inside };
+		strangers->found[strangers->count++] =
+			(struct gt_stranger){ .pid = pid, .inside = inside };
 }
 
 /* Adds the children of one thread that are in no list. */
@@ -128,10 +129,21 @@ bool gt_number_look_everywhere(struct gt_session *session)
 	return true;
 }
 
+/* Each is asked once between two looks. */
+static const struct gt_session_arena *arena_of(struct gt_session *session,
+					       struct gt_stranger *stranger)
+{
+	if (!stranger->asked) {
+		stranger->arena = gt_session_arena_mapped(session, stranger->pid);
+		stranger->asked = true;
+	}
+	return stranger->arena;
+}
+
 pid_t gt_number_candidate(struct gt_session *session, const struct gt_session_arena *arena,
 			  pid_t inside, uint32_t at)
 {
-	const struct gt_session_strangers *strangers = &session->strangers;
+	struct gt_session_strangers *strangers = &session->strangers;
 	bool found = false;
 
 	for (size_t i = 0; i < session->tracees.count; i++) {
@@ -149,11 +161,11 @@ pid_t gt_number_candidate(struct gt_session *session, const struct gt_session_ar
 	    at-- == 0)
 		return inside;
 	for (uint32_t i = 0; i < strangers->count; i++) {
-		const struct gt_stranger *stranger = &strangers->found[i];
+		struct gt_stranger *stranger = &strangers->found[i];
 
 		if (stranger->inside == inside && stranger->pid != inside &&
 		    gt_follow_find(session, stranger->pid) == NULL &&
-		    gt_session_arena_mapped(session, stranger->pid) == arena && at-- == 0)
+		    arena_of(session, stranger) == arena && at-- == 0)
 			return stranger->pid;
 	}
 	return 0;

@@ -18,6 +18,8 @@ struct gt_tracee;
 /* A process that descends from a traced one, and is in no list yet. */
 struct gt_stranger {
 	pid_t pid, inside;
+	bool asked;			      /* which arena it has */
+	const struct gt_session_arena *arena; /* NULL: none */
 };
 
 #define GT_STRANGERS 16384
