@@ -4,7 +4,7 @@
  *
  * An arena is of processes of one namespace (credentials.h). But a child that begins a namespace has its parent's arena
  * until it has been taken in, and first it has to be found: among the children of traced processes, which the kernel
- * lists. Others than descendants are not found; they are taken for processes that have ended.
+ * lists; for a letter whose sender waits, at last among all processes. Who is not found is taken for one that has ended.
  */
 #include "attach/session/numbers.h"
 #include "attach/process/pid_namespace.h"
