@@ -198,7 +198,8 @@ static pid_t find_thread(struct gt_session *session, pid_t pid, pid_t inside, ui
 	const pid_t number = gt_number_inside(session, pid);
 	pid_t tid;
 
-	if (number == pid)
+	/* In another namespace it may have the same number by chance. */
+	if (number == pid && (tracee == NULL || !is_elsewhere(&session->arenas[tracee->arena])))
 		return inside;
 	if (inside == number)
 		return pid;
