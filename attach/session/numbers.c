@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Looking takes no more than a fifth of the time. */
@@ -34,12 +35,22 @@ static bool is_elsewhere(const struct gt_session_arena *arena)
 	return arena->credentials.pid_namespace != 0 && arena->credentials.pid_namespace != known;
 }
 
-void gt_number_tracee(struct gt_tracee *tracee)
+void gt_number_tracee(struct gt_session *session, struct gt_tracee *tracee)
 {
 	const pid_t pid = tracee->process.pid, inside = gt_pid_inside(pid, pid);
 
 	tracee->inside = inside != 0 ? inside : pid;
+	session->strangers.elsewhere = session->strangers.elsewhere || tracee->inside != pid;
 	tracee->threads_generation = 0; /* of another arena */
+}
+
+/* Of this thread: while it waits for a processor it holds nobody up by looking. */
+static uint64_t worked_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
 static void add_stranger(struct gt_session *session, pid_t pid)
@@ -47,9 +58,9 @@ static void add_stranger(struct gt_session *session, pid_t pid)
 	struct gt_session_strangers *strangers = &session->strangers;
 	const pid_t inside = gt_follow_find(session, pid) == NULL ? gt_pid_inside(pid, pid) : 0;
 
-	if (inside != 0)
-		strangers->found[strangers->count++] =
-			(struct gt_stranger){ .pid = pid, .inside = inside };
+	if (inside == 0)
+		return;
+	strangers->found[strangers->count++] = (struct gt_stranger){ .pid = pid, .inside = inside };
 }
 
 /* Adds the children of one thread that are in no list. */
@@ -82,10 +93,10 @@ static void add_children_of(struct gt_session *session, pid_t pid)
 bool gt_number_look(struct gt_session *session)
 {
 	struct gt_session_strangers *strangers = &session->strangers;
-	const uint64_t now = gt_monotonic_ns();
+	const uint64_t begun = worked_ns();
 	uint64_t took;
 
-	if (now < strangers->next_ns)
+	if (gt_monotonic_ns() < strangers->next_ns)
 		return false;
 	for (uint32_t k = 0; k < session->arena_count; k++)
 		strangers->generations[k] = __atomic_load_n(
@@ -95,22 +106,22 @@ bool gt_number_look(struct gt_session *session)
 		add_children_of(session, session->tracees.list[i]->process.pid);
 	for (uint32_t i = 0; i < strangers->count; i++)
 		add_children_of(session, strangers->found[i].pid);
-	took = gt_monotonic_ns() - now;
-	strangers->next_ns =
-		now + took + (took * PAUSES > LEAST_PAUSE_NS ? took * PAUSES : LEAST_PAUSE_NS);
+	took = worked_ns() - begun;
+	strangers->next_ns = gt_monotonic_ns() +
+			     (took * PAUSES > LEAST_PAUSE_NS ? took * PAUSES : LEAST_PAUSE_NS);
 	return true;
 }
 
 bool gt_number_look_everywhere(struct gt_session *session)
 {
 	struct gt_session_strangers *strangers = &session->strangers;
-	const uint64_t now = gt_monotonic_ns();
+	const uint64_t begun = worked_ns();
 	DIR *processes;
-	uint64_t took;
 	pid_t pid;
 
-	if (now < strangers->next_everywhere_ns)
-		return false;
+	/* Where nobody was seen in another namespace yet, it has most likely ended. */
+	if (gt_monotonic_ns() < strangers->next_everywhere_ns)
+		return !strangers->elsewhere;
 	processes = gt_proc_numbers(0);
 	strangers->count = 0;
 	while (processes != NULL && strangers->count < GT_STRANGERS &&
@@ -124,8 +135,9 @@ bool gt_number_look_everywhere(struct gt_session *session)
 	}
 	if (processes != NULL)
 		closedir(processes);
-	took = gt_monotonic_ns() - now;
-	strangers->next_everywhere_ns = now + took + took * PAUSES_EVERYWHERE + LEAST_PAUSE_NS;
+	strangers->elsewhere = strangers->elsewhere || strangers->count != 0;
+	strangers->next_everywhere_ns =
+		gt_monotonic_ns() + LEAST_PAUSE_NS + (worked_ns() - begun) * PAUSES_EVERYWHERE;
 	return true;
 }
 

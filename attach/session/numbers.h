@@ -27,6 +27,7 @@ struct gt_stranger {
 struct gt_session_strangers {
 	struct gt_stranger found[GT_STRANGERS];
 	uint32_t count;
+	bool elsewhere;		     /* somebody of ours was seen in another namespace */
 	uint64_t next_ns;	     /* they are not looked for before, */
 	uint64_t next_everywhere_ns; /* and not among all processes */
 	uint32_t generations
@@ -34,7 +35,7 @@ struct gt_session_strangers {
 };
 
 /* Notes what the tracee calls itself: once its process is known. */
-void gt_number_tracee(struct gt_tracee *tracee);
+void gt_number_tracee(struct gt_session *session, struct gt_tracee *tracee);
 
 /*
  * Number `at` of the processes that call themselves `inside` and have that arena: one at most, but while children that
@@ -53,7 +54,7 @@ pid_t gt_number_likely(struct gt_session *session, const struct gt_session_arena
 bool gt_number_look(struct gt_session *session);
 
 /* The same among all processes of the machine, in other namespaces than this host's: for a letter whose sender waits, and
- * descends from nobody that is traced. A twentieth of the time. */
+ * descends from nobody that is traced. A twentieth of the time. False: not now, ask again. */
 bool gt_number_look_everywhere(struct gt_session *session);
 
 /* The process and the thread of a stream; what they call themselves if they have ended. False: not to be told before the

@@ -194,7 +194,7 @@ void gt_session_enter(struct gt_session *session, struct gt_tracee *tracee,
 		      struct gt_session_arena *arena, const struct gt_session_arena *from)
 {
 	tracee->arena = arena->shared.number;
-	gt_number_tracee(tracee);
+	gt_number_tracee(session, tracee);
 	tracee->process.helper = &session->helper;
 	arena->processes++;
 	if (from != NULL && from != arena)
