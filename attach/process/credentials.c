@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process may do: see credentials.h. */
 #include "attach/process/credentials.h"
-#include "attach/process/pid_namespace.h"
 #include "attach/process/process.h"
 #include "attach/process/proc.h"
 
 #include <elf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define CAP_SETGID 6
 #define CAP_SETUID 7
@@ -92,8 +89,6 @@ static int read_status(pid_t pid, size_t room, struct gt_credentials *credential
 int gt_credentials_read(pid_t pid, struct gt_credentials *credentials)
 {
 	size_t room = STATUS_FEWEST;
-	struct stat status;
-	char path[64];
 	int error;
 
 	*credentials = (struct gt_credentials){ 0 };
@@ -103,10 +98,8 @@ int gt_credentials_read(pid_t pid, struct gt_credentials *credentials)
 		gt_credentials_free(credentials);
 		return error;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	if (stat(path, &status) == 0)
-		credentials->user_namespace = status.st_ino;
-	credentials->pid_namespace = gt_pid_namespace(pid);
+	credentials->user_namespace = gt_proc_namespace(pid, "user");
+	credentials->pid_namespace = gt_proc_namespace(pid, "pid");
 	credentials->secure = gt_process_auxv(pid, AT_SECURE) != 0;
 	return 0;
 }

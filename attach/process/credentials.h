@@ -19,9 +19,8 @@ struct gt_credentials {
 	size_t group_count;
 	uint64_t capabilities;	 /* permitted, in its user namespace */
 	uint64_t user_namespace; /* 0: this host may not see it */
-	uint64_t
-		pid_namespace; /* 0: the same. By its numbers processes are told apart in shared memory */
-	bool secure;	       /* AT_SECURE: its program was given rights when it was executed */
+	uint64_t pid_namespace;	 /* 0: the same */
+	bool secure;		 /* AT_SECURE: its program was given rights when it was executed */
 };
 
 /* 0, GT_EGONE, GT_ENOMEM. Give back with gt_credentials_free(). */
@@ -31,8 +30,8 @@ void gt_credentials_free(struct gt_credentials *credentials);
 /* The same from the text of /proc/PID/status. False: it is none. */
 bool gt_credentials_parse(const char *status, struct gt_credentials *credentials);
 
-/* Whether both may do the same, and are in one PID namespace. Who may take other users or groups (CAP_SETUID, CAP_SETGID) may do the same as all
- * of them, whichever it has now; else the real, the effective and the saved one count alike. */
+/* Whether both may do the same, and are in one PID namespace. Who may take other users or groups (CAP_SETUID, CAP_SETGID)
+ * may do the same as all of them, whichever it has now; else the real, the effective and the saved one count alike. */
 bool gt_credentials_are_equal(const struct gt_credentials *a, const struct gt_credentials *b);
 /* The same, whichever PID namespaces they are in. */
 bool gt_credentials_are_alike(const struct gt_credentials *a, const struct gt_credentials *b);

@@ -3,21 +3,10 @@
 #include "attach/process/pid_namespace.h"
 #include "attach/process/proc.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define STATUS_BYTES 8192
-
-uint64_t gt_pid_namespace(pid_t pid)
-{
-	struct stat status;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-	return stat(path, &status) == 0 ? status.st_ino : 0;
-}
 
 /* NSpid: one number for each namespace, from that of /proc to the thread's own. */
 pid_t gt_pid_inside_of_status(const char *status)

@@ -10,9 +10,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The PID namespace of a process: its inode; 0: this host may not see it, or the process has ended. */
-uint64_t gt_pid_namespace(pid_t pid);
-
 /* The number that thread `tid` of process `pid` has in its own namespace, as gettid(2) says it there; 0: it has ended. */
 pid_t gt_pid_inside(pid_t pid, pid_t tid);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool gt_proc_read(char *text, size_t size, const char *format, ...)
@@ -123,6 +124,15 @@ long gt_proc_last_number(void)
 			       sscanf(text, "%*s %*s %*s %*s %ld", &last) == 1
 		       ? last
 		       : 0;
+}
+
+uint64_t gt_proc_namespace(pid_t pid, const char *name)
+{
+	struct stat status;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, name);
+	return stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
 uint64_t gt_proc_socket(pid_t pid, int descriptor)

@@ -38,6 +38,9 @@ pid_t gt_proc_with_memory(pid_t pid);
 /* The process number that was given out last; 0: unknown. */
 long gt_proc_last_number(void);
 
+/* A namespace of a process ("user", "pid"): its inode; 0: this host may not see it, or the process has ended. */
+uint64_t gt_proc_namespace(pid_t pid, const char *name);
+
 /* The inode of a process's socket; 0: the descriptor is none. */
 uint64_t gt_proc_socket(pid_t pid, int descriptor);
 

@@ -477,44 +477,44 @@ static bool was_answered(const struct gt_letter *letter)
 	return answer->ticket == letter->text.ticket && answer->pid == letter->inside;
 }
 
-/* Which letter it is likely to be, where several processes call themselves the same, and have old letters in that slot. */
-enum likely { WAITS, COMES, ANY };
+/* How likely a letter is the one that is looked for: several processes may call themselves the same, and have old letters
+ * in that slot. */
+enum likely { NOT, OLD, COMES, WAITS };
 
-static bool is_likely(struct gt_session *session, const struct gt_letter *letter,
-		      enum likely likely)
+static enum likely likely_of(struct gt_session *session, const struct gt_letter *letter,
+			     uint32_t kind)
 {
-	const bool waits = letter->text.state == GRAFTRACE_MAIL_POSTED;
+	const struct graftrace_letter *text = &letter->text;
 
-	return likely == ANY || (likely == WAITS && waits) ||
-	       (likely == COMES && letter->text.kind == GRAFTRACE_MAIL_FORK &&
-		gt_follow_find(session, (pid_t)letter->text.pid) == NULL);
+	if (text->kind != kind || was_answered(letter))
+		return NOT;
+	if (text->state == GRAFTRACE_MAIL_POSTED)
+		return WAITS;
+	return kind == GRAFTRACE_MAIL_FORK && gt_follow_find(session, (pid_t)text->pid) == NULL
+		       ? COMES
+		       : OLD;
 }
 
-/* Reads the letter of its slot from the memory of process pid, if it is one of that kind, and likely. */
-static bool read_likely(struct gt_session *session, struct gt_letter *letter, pid_t pid,
-			uint32_t kind, enum likely likely)
-{
-	return gt_mail_read_letter(session, letter, pid) && letter->text.kind == kind &&
-	       !was_answered(letter) && is_likely(session, letter, likely);
-}
-
-/* Reads the letter of its slot from the memory of who has sent it. False: of nobody who is known. Mostly it is who has
- * that number here: the memory tells. */
+/* Reads the letter of its slot from the memory of who has sent it. False: of nobody who is known; *letter stays. Mostly it
+ * is who has that number here: the memory tells. */
 static bool find_letter(struct gt_session *session, struct gt_letter *letter, uint32_t inside,
 			uint32_t kind)
 {
-	bool found = false;
-	pid_t pid;
+	struct gt_letter read = { .arena = letter->arena, .slot = letter->slot };
+	enum likely likely, most = NOT;
+	pid_t pid = (pid_t)inside;
 
-	for (int likely = WAITS; !found && likely <= ANY; likely++) {
-		found = read_likely(session, letter, (pid_t)inside, kind, (enum likely)likely);
-		for (uint32_t at = 0; !found && (pid = gt_number_candidate(session, letter->arena,
-									   (pid_t)inside, at)) != 0;
-		     at++)
-			found = pid != (pid_t)inside &&
-				read_likely(session, letter, pid, kind, (enum likely)likely);
+	for (uint32_t at = 0; pid != 0 && most < WAITS;
+	     pid = gt_number_candidate(session, read.arena, (pid_t)inside, at++)) {
+		if ((at != 0 && pid == (pid_t)inside) || !gt_mail_read_letter(session, &read, pid))
+			continue;
+		likely = likely_of(session, &read, kind);
+		if (likely > most) {
+			most = likely;
+			*letter = read;
+		}
 	}
-	return found;
+	return most != NOT;
 }
 
 /* letters: those whose senders are known; the others have no ticket. unknown: of each of these the number that it says; 0
@@ -534,7 +534,6 @@ static void look_for_senders(struct gt_session *session, struct gt_session_arena
 		if (is_unread(session, arena, i) &&
 		    !find_letter(session, &letters[i], pid,
 				 __atomic_load_n(&mail->kind, __ATOMIC_RELAXED))) {
-			letters[i].text.ticket = 0;
 			unknown[i] = pid;
 			any = true;
 		}
@@ -547,11 +546,10 @@ static void look_for_senders(struct gt_session *session, struct gt_session_arena
 	}
 	for (uint32_t i = 0; i < arena->shared.mail_count; i++) {
 		const struct graftrace_mail *mail = gt_arena_mail(&arena->shared, i);
-		struct gt_letter letter = { .arena = arena, .slot = i };
 
 		if (unknown[i] != 0 &&
 		    __atomic_load_n(&mail->state, __ATOMIC_ACQUIRE) == GRAFTRACE_MAIL_POSTED &&
-		    !find_letter(session, &letter, unknown[i],
+		    !find_letter(session, &letters[i], unknown[i],
 				 __atomic_load_n(&mail->kind, __ATOMIC_RELAXED)) &&
 		    !looked && !(looked = gt_number_look_everywhere(session)))
 			unknown[i] = 0; /* its sender waits: in a later round */

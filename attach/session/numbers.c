@@ -11,7 +11,6 @@
 #include "attach/process/proc.h"
 #include "attach/session/session_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,7 +28,7 @@ static bool is_elsewhere(const struct gt_session_arena *arena)
 	uint64_t known = __atomic_load_n(&own, __ATOMIC_RELAXED);
 
 	if (known == 0) {
-		known = gt_pid_namespace(getpid());
+		known = gt_proc_namespace(getpid(), "pid");
 		__atomic_store_n(&own, known, __ATOMIC_RELAXED);
 	}
 	return arena->credentials.pid_namespace != 0 && arena->credentials.pid_namespace != known;
@@ -53,28 +52,32 @@ static uint64_t worked_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static void add_stranger(struct gt_session *session, pid_t pid)
+/* What a process calls itself; 0: it is a tracee, or has ended. */
+static pid_t inside_of_stranger(struct gt_session *session, pid_t pid)
 {
-	struct gt_session_strangers *strangers = &session->strangers;
-	const pid_t inside = gt_follow_find(session, pid) == NULL ? gt_pid_inside(pid, pid) : 0;
+	return gt_follow_find(session, pid) == NULL ? gt_pid_inside(pid, pid) : 0;
+}
 
-	if (inside == 0)
-		return;
-	strangers->found[strangers->count++] = (struct gt_stranger){ .pid = pid, .inside = inside };
+static void add_stranger(struct gt_session_strangers *strangers, struct gt_stranger stranger)
+{
+	if (strangers->count < GT_STRANGERS)
+		strangers->found[strangers->count++] = stranger;
 }
 
 /* Adds the children of one thread that are in no list. */
 static void add_children(struct gt_session *session, pid_t pid, pid_t tid)
 {
 	char *text = malloc(CHILDREN_BYTES), *at = text, *end;
-	pid_t child;
+	pid_t child, inside;
 
 	if (text != NULL &&
 	    gt_proc_read(text, CHILDREN_BYTES, "/proc/%d/task/%d/children", (int)pid, (int)tid))
-		while (session->strangers.count < GT_STRANGERS &&
-		       (child = (pid_t)strtol(at, &end, 10)) > 0 && *end != 0) {
-			add_stranger(session, child);
-			at = end;
+		for (; (child = (pid_t)strtol(at, &end, 10)) > 0 && *end != 0; at = end) {
+			inside = inside_of_stranger(session, child);
+			if (inside != 0)
+				add_stranger(
+					&session->strangers,
+					(struct gt_stranger){ .pid = child, .inside = inside });
 		}
 	free(text);
 }
@@ -116,22 +119,21 @@ bool gt_number_look_everywhere(struct gt_session *session)
 {
 	struct gt_session_strangers *strangers = &session->strangers;
 	const uint64_t begun = worked_ns();
+	const struct gt_session_arena *arena;
 	DIR *processes;
-	pid_t pid;
+	pid_t pid, inside;
 
 	/* Where nobody was seen in another namespace yet, it has most likely ended. */
 	if (gt_monotonic_ns() < strangers->next_everywhere_ns)
 		return !strangers->elsewhere;
 	processes = gt_proc_numbers(0);
 	strangers->count = 0;
-	while (processes != NULL && strangers->count < GT_STRANGERS &&
-	       (pid = gt_proc_next(processes))) {
-		add_stranger(session, pid);
+	while (processes != NULL && (pid = gt_proc_next(processes))) {
+		inside = inside_of_stranger(session, pid);
 		/* Others than ours, mostly: that is seen by their numbers, or by their memory. */
-		if (strangers->count != 0 && strangers->found[strangers->count - 1].pid == pid &&
-		    (strangers->found[strangers->count - 1].inside == pid ||
-		     gt_session_arena_mapped(session, pid) == NULL))
-			strangers->count--;
+		arena = inside != 0 && inside != pid ? gt_session_arena_mapped(session, pid) : NULL;
+		if (arena != NULL)
+			add_stranger(strangers, (struct gt_stranger){ pid, inside, true, arena });
 	}
 	if (processes != NULL)
 		closedir(processes);
@@ -352,7 +354,7 @@ uint32_t gt_number_listed(const struct gt_session_arena *arena, uint32_t tid)
 {
 	if (!is_elsewhere(arena))
 		return tid;
-	return gt_pid_namespace((pid_t)tid) == arena->credentials.pid_namespace
+	return gt_proc_namespace((pid_t)tid, "pid") == arena->credentials.pid_namespace
 		       ? (uint32_t)gt_pid_inside((pid_t)tid, (pid_t)tid)
 		       : 0;
 }

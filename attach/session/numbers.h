@@ -30,8 +30,8 @@ struct gt_session_strangers {
 	bool elsewhere;		     /* somebody of ours was seen in another namespace */
 	uint64_t next_ns;	     /* they are not looked for before, */
 	uint64_t next_everywhere_ns; /* and not among all processes */
-	uint32_t generations
-		[GT_ARENAS]; /* of streams in each arena, when they were looked for last */
+	/* Of streams in each arena, when they were looked for last. */
+	uint32_t generations[GT_ARENAS];
 };
 
 /* Notes what the tracee calls itself: once its process is known. */
@@ -54,7 +54,8 @@ pid_t gt_number_likely(struct gt_session *session, const struct gt_session_arena
 bool gt_number_look(struct gt_session *session);
 
 /* The same among all processes of the machine, in other namespaces than this host's: for a letter whose sender waits, and
- * descends from nobody that is traced. A twentieth of the time. False: not now, ask again. */
+ * descends from nobody that is traced. A twentieth of the time. False: not now, ask again; true
+ * without a look where none of ours was seen in another namespace yet. */
 bool gt_number_look_everywhere(struct gt_session *session);
 
 /* The process and the thread of a stream; what they call themselves if they have ended. False: not to be told before the

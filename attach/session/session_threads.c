@@ -35,12 +35,12 @@ void gt_session_take_threads(struct gt_session *session, pid_t tid,
 {
 	if (!gt_session_lists_threads(session))
 		return;
-	for (uint32_t which = GT_SESSION_ONLY; which <= GT_SESSION_NOT; which++)
-		if (graftrace_selected_has(slots_of(from, (enum gt_session_list)which),
-					   gt_number_listed(from, (uint32_t)tid)) &&
-		    gt_number_listed(arena, (uint32_t)tid) != 0)
-			graftrace_selected_add(slots_of(arena, (enum gt_session_list)which),
-					       gt_number_listed(arena, (uint32_t)tid));
+	const uint32_t number = gt_number_listed(from, (uint32_t)tid);
+	const uint32_t next = gt_number_listed(arena, (uint32_t)tid);
+
+	for (uint32_t which = GT_SESSION_ONLY; next != 0 && which <= GT_SESSION_NOT; which++)
+		if (graftrace_selected_has(slots_of(from, (enum gt_session_list)which), number))
+			graftrace_selected_add(slots_of(arena, (enum gt_session_list)which), next);
 }
 
 /* Whoever reads leaves threads out by the lists where others than the top want them all: instances,
